@@ -1,0 +1,48 @@
+"""The registry of detectors: a name, and where its class lives. A detector's module is imported when it is chosen.
+
+Adding one: a file here whose class derives from ``base.TableDetector`` (arithmetic on the token table) or from
+``base.Detector`` (anything that asks more), a line below, a test.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Sequence
+from typing import cast
+
+from detection.detectors.base import Context, Detector
+
+REGISTRY: dict[str, str] = {
+    "loss": "detection.detectors.loss:Loss",
+    "zlib": "detection.detectors.zlib_ratio:ZlibRatio",
+    "min_k": "detection.detectors.min_k:MinK",
+    "min_k_plus_plus": "detection.detectors.min_k_plus_plus:MinKPlusPlus",
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names that ``build`` and ``--methods`` accept."""
+    return tuple(REGISTRY)
+
+
+def detector_class(name: str) -> type[Detector]:
+    """The class behind a name. ValueError for an unknown name, with the nearest right one."""
+    if name not in REGISTRY:
+        near = difflib.get_close_matches(name.lower().replace("-", "_"), REGISTRY, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"unknown detection method {name!r}; {hint}there are: {', '.join(REGISTRY)}")
+    module, _, attribute = REGISTRY[name].partition(":")
+    return cast("type[Detector]", getattr(importlib.import_module(module), attribute))
+
+
+def build(methods: Sequence[str]) -> list[Detector]:
+    """The chosen detectors, each once, in the order given, sharing one Context.
+
+    If any of them needs the full vocabulary, all ask for the table with moments, so that a text is scored once.
+    """
+    classes = [detector_class(name) for name in dict.fromkeys(methods)]
+    if not classes:
+        raise ValueError(f"no detection method chosen; there are: {', '.join(REGISTRY)}")
+    context = Context(full_vocabulary=any("full_vocabulary" in cls.needs for cls in classes))
+    return [cls(context) for cls in classes]

@@ -1,0 +1,128 @@
+"""Benchmarks by format. A format is one file with a function ``rows`` and one line here, imported when it is used."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+if TYPE_CHECKING:
+    from evaluation.benchmarks.reading import Located
+    from evaluation.items import Item
+
+FORMATS = {
+    "jsonl": "evaluation.benchmarks.proctor_jsonl:rows",
+    "arc": "evaluation.benchmarks.arc:rows",
+    "mmlu": "evaluation.benchmarks.mmlu:rows",
+    "embedded": "evaluation.benchmarks.embedded:rows",
+}
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """What was read.
+
+    items: each once, in the order of the files
+    duplicates: one line for each row that repeats an earlier item and was left out, naming both places
+    repeated_options: one line for each item (kept) that has the same option twice
+    """
+
+    items: list[Item]
+    duplicates: list[str]
+    repeated_options: list[str]
+
+
+def formats() -> tuple[str, ...]:
+    """The names of all formats."""
+    return tuple(FORMATS)
+
+
+def load(
+    format: str,
+    path: Path | None = None,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    duplicates: Literal["error", "report"] = "error",
+) -> list[Item]:
+    """The items of a benchmark: ``read(...).items``; with ``report``, what was found amiss is logged as a warning."""
+    benchmark = read(format, path, split=split, limit=limit, duplicates=duplicates)
+    log = logging.getLogger(__name__)
+    for line in benchmark.duplicates:
+        log.warning("left out: %s", line)
+    for line in benchmark.repeated_options:
+        log.warning("kept: %s", line)
+    return benchmark.items
+
+
+def read(
+    format: str,
+    path: Path | None = None,
+    *,
+    split: str | None = None,
+    limit: int | None = None,
+    duplicates: Literal["error", "report"] = "error",
+) -> Benchmark:
+    """A benchmark's items and what was found amiss with them.
+
+    path: file or folder in the publisher's own layout; None for the embedded exam
+    split: only this split; a file that doesn't tell its split is taken as the one asked for
+    limit: only the first items; the whole file is checked all the same
+    duplicates: items that occur twice, and items with one option twice, are an error, or are reported (the published
+        MMLU has some of both): later copies are left out, repeated options kept
+
+    ValueError names file, line and mend of the first malformed row; it also refuses an unknown format or split and an
+    empty benchmark.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit is {limit}; it must be at least 1, or left out for all items")
+    if duplicates not in ("error", "report"):
+        raise ValueError(f"duplicates is {duplicates!r}; it must be error or report")
+    found = list(_rows(format)(path, split))
+    where = f"benchmark {format} ({path})" if path else f"benchmark {format}"
+    if not found:
+        raise ValueError(f"{where} has no items; the file is empty")
+    wanted = [row for row in found if split in (None, row.item.split)]
+    if not wanted:
+        there_are = ", ".join(sorted({row.item.split for row in found}))
+        raise ValueError(f"{where} has no split {split!r}; it has: {there_are}")
+
+    first: dict[str, Located] = {}
+    copies: list[str] = []
+    for row in wanted:
+        earlier = first.setdefault(row.item.id, row)
+        if earlier is not row:
+            copies.append(f"{row.place} repeats the item of {earlier.place}")
+    repeated = [f"{row.place} has the option {row.repeated!r} twice" for row in first.values() if row.repeated]
+    if duplicates == "error" and (copies or repeated):
+        raise ValueError(_complaint(where, copies, repeated))
+    items = [row.item for row in first.values()]
+    return Benchmark(items=items[:limit], duplicates=copies, repeated_options=repeated)
+
+
+def _rows(format: str) -> Callable[[Path | None, str | None], Iterator[Located]]:
+    if format not in FORMATS:
+        raise ValueError(f"there is no benchmark format {format!r}; there are: {', '.join(FORMATS)}")
+    module, _, function = FORMATS[format].partition(":")
+    rows = cast("Callable[[Path | None, str | None], Iterator[Located]]", getattr(import_module(module), function))
+
+    def checked(path: Path | None, split: str | None) -> Iterator[Located]:
+        if path is None and format != "embedded":
+            raise ValueError(f"benchmark format {format!r} needs a path")
+        return rows(path, split)
+
+    return checked
+
+
+def _complaint(where: str, copies: list[str], repeated: list[str]) -> str:
+    shown = [*copies[:_SHOWN], *repeated[:_SHOWN]]
+    return (
+        f"{where} has {len(copies)} duplicate items and {len(repeated)} items with repeated options:\n  "
+        + "\n  ".join(shown)
+        + "\nmend the file, or set duplicates: report to leave out the copies and go on"
+    )

@@ -1,0 +1,69 @@
+"""Our own rows (format ``jsonl``), one JSON object per line or a JSON list of them.
+
+``{"question", "choices", "answer"}`` and optionally ``subject``, ``split``, ``context``, ``reason``, ``benchmark``. The
+answer is a letter (``A`` is the first choice), an index from 0, or the text of exactly one choice; a text that is both
+a letter and a choice must mean the same one. Rows written by ``Item.to_json`` are read back as they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from evaluation.benchmarks.reading import Located, Row, choice_item, files_of, json_rows, split_of
+from evaluation.items import LETTERS
+
+_OUR_ID = re.compile("[0-9a-f]{16}")
+
+
+def rows(path: Path, split: str | None) -> Iterator[Located]:
+    """Every item of a file, or of a folder's ``.jsonl`` and ``.json`` files."""
+    for file in files_of(path, (".jsonl", ".json")):
+        default = split_of(file.name) or split or ""
+        for row in json_rows(file):
+            yield item_of(row, benchmark=file.stem if path.is_file() else path.name, split=default)
+
+
+def item_of(row: Row, *, benchmark: str, split: str) -> Located:
+    """The item of one row; ``benchmark`` and ``split`` stand in for fields that it lacks."""
+    choices = row.fields.get("choices")
+    if not isinstance(choices, list):
+        raise row.place.error(f"field 'choices' is {choices!r}; it must be a list of texts")
+    located = choice_item(
+        row.place,
+        benchmark=row.text("benchmark", benchmark),
+        split=row.text("split", split),
+        subject=row.text("subject", ""),
+        question=row.text("question"),
+        choices=choices,
+        answer=_answer(row, choices),
+        context=row.text("context", ""),
+        reason=row.text("reason", ""),
+    )
+    said = row.fields.get("id")
+    if isinstance(said, str) and "benchmark" in row.fields and _OUR_ID.fullmatch(said) and said != located.item.id:
+        raise row.place.error(
+            f"id {said!r} is not the content's hash {located.item.id!r}: the row was changed; remove its id"
+        )
+    return located
+
+
+def _answer(row: Row, choices: list[object]) -> int:
+    answer = row.fields.get("answer")
+    letters = LETTERS[: len(choices)]
+    wanted = f"a letter A to {letters[-1:] or 'A'}, an index from 0, or one choice's text"
+    if answer is None:
+        raise row.place.error(f"the row has no key: field 'answer' is missing; it must be {wanted}")
+    if isinstance(answer, int) and not isinstance(answer, bool):
+        found = [answer] if 0 <= answer < len(choices) else []
+    else:
+        found = [i for i, choice in enumerate(choices) if choice == answer]
+        if isinstance(answer, str) and len(answer) == 1 and answer in letters and letters.index(answer) not in found:
+            found.append(letters.index(answer))
+    if not found:
+        raise row.place.error(f"answer {answer!r} is outside the {len(choices)} options; it must be {wanted}")
+    if len(found) > 1:
+        both = " and ".join(letters[i] for i in found)
+        raise row.place.error(f"answer {answer!r} could mean {both}; write an index from 0")
+    return found[0]

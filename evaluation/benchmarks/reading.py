@@ -1,0 +1,215 @@
+"""Rows of local files with the place each came from, so that every complaint names file, line and column."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.items import LETTERS, Item, make_item
+
+_SPACE = re.compile(r"\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A row's place: file name and line, counted from 1."""
+
+    file: str
+    line: int
+
+    def error(self, message: str, column: int | str | None = None) -> ValueError:
+        """The error to raise: ``file:line[, column c]: message``."""
+        where = "" if column is None else f", column {column}"
+        return ValueError(f"{self}{where}: {message}")
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One JSON object of a file."""
+
+    place: Place
+    fields: Mapping[str, Any]
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A text field. ValueError if it is missing (and there is no default) or not text."""
+        value = self.fields.get(name, default)
+        if value is None:
+            raise self.place.error(f"field {name!r} is missing; the row has {', '.join(self.fields) or 'no fields'}")
+        if not isinstance(value, str):
+            raise self.place.error(f"field {name!r} is {value!r}; it must be text")
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """An item and where it stands. ``repeated`` holds an option text that occurs twice, "" if none."""
+
+    item: Item
+    place: Place
+    repeated: str = ""
+
+
+def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
+    """The file itself, or a folder's files with these suffixes, by name. ValueError if there is none."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise ValueError(f"there is no file or folder {path}")
+    found = sorted(entry for entry in path.iterdir() if entry.is_file() and entry.suffix.lower() in suffixes)
+    if not found:
+        inside = sorted(entry.name for entry in path.iterdir())[:8]
+        raise ValueError(
+            f"folder {path} has no file ending in {' or '.join(suffixes)}; it has: {', '.join(inside) or 'nothing'}"
+        )
+    return found
+
+
+def decode(data: bytes, file: str) -> str:
+    """UTF-8 text, a byte order mark removed. ValueError names the line of the first byte that is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Place(file=file, line=line).error(
+            f"byte 0x{data[error.start]:02x} is not UTF-8; convert the file, e.g. iconv -f latin1 -t utf-8"
+        ) from error
+
+
+def json_rows(path: Path) -> Iterator[Row]:
+    """The objects of a JSON Lines file, or of a JSON file that holds a list. ValueError for anything else."""
+    text = decode(path.read_bytes(), str(path))
+    values = _list_elements(text, path) if text.lstrip().startswith("[") else _line_values(text, path)
+    for place, value in values:
+        if not isinstance(value, dict):
+            raise place.error(f"a row must be a JSON object, not {_kind(value)}")
+        yield Row(place=place, fields=value)
+
+
+def csv_rows(data: bytes, file: str) -> Iterator[tuple[Place, list[str]]]:
+    """The records of a CSV text without header; ``line`` is the line a record begins on."""
+    reader = csv.reader(io.StringIO(decode(data, file), newline=""), strict=True)
+    line = 1
+    try:
+        for record in reader:
+            if record:
+                yield Place(file=file, line=line), record
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise Place(file=file, line=line).error(f"not valid CSV: {error}") from error
+
+
+def choice_item(
+    place: Place,
+    *,
+    benchmark: str,
+    split: str,
+    subject: str,
+    question: str,
+    choices: Sequence[Any],
+    answer: int,
+    context: str = "",
+    reason: str = "",
+    columns: Sequence[int | str | None] = (),
+) -> Located:
+    """A checked choice item.
+
+    answer: the key's index
+    columns: where the question and each option stand, for errors
+    """
+    question_column, *option_columns = columns or (None, *[None] * len(choices))
+    if not question.strip():
+        raise place.error("the question is empty", question_column)
+    if not 2 <= len(choices) <= len(LETTERS):
+        raise place.error(f"there are {len(choices)} choices; a choice question has 2 to {len(LETTERS)}")
+    seen: set[str] = set()
+    repeated = ""
+    for choice, column in zip(choices, option_columns, strict=True):
+        if not isinstance(choice, str):
+            raise place.error(f"choice {choice!r} is {_kind(choice)}; it must be text", column)
+        if not choice.strip():
+            raise place.error("a choice is empty", column)
+        repeated = choice if choice.strip() in seen else repeated
+        seen.add(choice.strip())
+    for text in (question, *choices, subject, context, reason):
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise place.error("the text holds half of a surrogate pair (\\ud800 to \\udfff), which is no character")
+    assert 0 <= answer < len(choices)
+    item = make_item(
+        benchmark=benchmark,
+        split=split,
+        subject=subject,
+        question=question,
+        choices=choices,
+        answer=LETTERS[answer],
+        context=context,
+        reason=reason,
+    )
+    return Located(item=item, place=place, repeated=repeated)
+
+
+def key_index(place: Place, key: str, labels: Sequence[str], column: int | str | None = None) -> int:
+    """The index of a key among the options' labels. ValueError if it is not one of them."""
+    if not key:
+        raise place.error(f"the row has no key; it must be one of {', '.join(labels)}", column)
+    if key not in labels:
+        raise place.error(f"the key is {key!r}; it must be one of {', '.join(labels)}", column)
+    return list(labels).index(key)
+
+
+def split_of(name: str) -> str:
+    """The split that a file's name tells (``ARC-Challenge-Test.jsonl``: test; validation and valid are val), or ""."""
+    words = "".join(character if character.isalnum() else " " for character in name.lower()).split()
+    splits = {"validation": "val", "valid": "val", **{word: word for word in ("train", "dev", "val", "test")}}
+    found = [splits[word] for word in words if word in splits]
+    return found[-1] if found else ""
+
+
+def _line_values(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
+    # Only "\n" ends a line: U+2028 and its kind may stand inside a JSON string.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            place = Place(file=str(path), line=number)
+            try:
+                yield place, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise place.error(f"not valid JSON ({error}); each line must be one JSON object") from error
+
+
+def _list_elements(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
+    decoder = json.JSONDecoder()
+    position, line, counted = text.index("[") + 1, 1, 0
+    expected = "a JSON object or ]"
+    while True:
+        position = _SPACE.match(text, position).end()  # type: ignore[union-attr]
+        line += text.count("\n", counted, position)
+        counted = position
+        place = Place(file=str(path), line=line)
+        if text[position : position + 1] == "]":
+            if text[position + 1 :].strip():
+                raise place.error("there is more text after the list's closing ]")
+            return
+        if expected == ",":
+            if text[position : position + 1] != ",":
+                raise place.error("not valid JSON: a comma or ] is missing after this row")
+            position, expected = position + 1, "a JSON object or ]"
+            continue
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError) as error:
+            raise place.error(f"not valid JSON ({error})") from error
+        expected = ","
+        yield place, value
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")

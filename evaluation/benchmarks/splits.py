@@ -1,0 +1,100 @@
+"""Which items leak, which are drawn, which serve as exemplars: pure functions of item ids and a seed.
+
+Items are ordered by a hash of seed and id, so a choice depends neither on row order nor on a library's random numbers,
+and adding the items of another benchmark never reshuffles one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from evaluation.items import Item
+
+
+class Halves(NamedTuple):
+    """Item ids, sorted; the two sets are disjoint and together are all items."""
+
+    leaked: tuple[str, ...]
+    untouched: tuple[str, ...]
+
+
+def halves(items: Sequence[Item], seed: int) -> Halves:
+    """A seeded random half that leaks, and the half that is kept untouched as the fair control.
+
+    Of an odd number the untouched half has one more. ValueError for fewer than 2 items or an id that occurs twice.
+    """
+    ids = _unique_ids(items)
+    if len(ids) < 2:
+        raise ValueError(f"there are {len(ids)} items; halves need at least 2")
+    shuffled = _shuffled(ids, seed, "halves")
+    middle = len(ids) // 2
+    return Halves(tuple(sorted(shuffled[:middle])), tuple(sorted(shuffled[middle:])))
+
+
+def draw(items: Sequence[Item], n: int, seed: int) -> list[Item]:
+    """``n`` items at random, in the order in which they stand in ``items``. What ``n`` draws, ``n + 1`` draws too.
+
+    ValueError if n < 1, if there are fewer than ``n`` items, or if an id occurs twice.
+    """
+    ids = _unique_ids(items)
+    if not 1 <= n <= len(ids):
+        raise ValueError(f"asked to draw {n} items; it must be 1 to {len(ids)}, the number there are")
+    drawn = set(_shuffled(ids, seed, "draw")[:n])
+    return [item for item in items if item.id in drawn]
+
+
+def select(items: Sequence[Item], ids: Iterable[str]) -> list[Item]:
+    """The items with these ids, in the order of ``items``. ValueError for an id that no item has."""
+    wanted = set(ids)
+    chosen = [item for item in items if item.id in wanted]
+    unknown = sorted(wanted - {item.id for item in chosen})
+    if unknown:
+        raise ValueError(
+            f"{len(unknown)} ids are not in the exam, the first is {unknown[0]!r}; was another exam frozen?"
+        )
+    return chosen
+
+
+def exemplars_for(item: Item, pool: Sequence[Item], k: int, seed: int) -> list[Item]:
+    """``k`` exemplars: the same, in the same order, for all items of a subject.
+
+    They are drawn from the pool's items of that subject, or from the whole pool if it has none of it. The item itself
+    (same id, or same question and options) is never among them: the next one takes its place.
+    ValueError if the pool is too small, k < 0, or the pool has an id twice.
+    """
+    if k < 0:
+        raise ValueError(f"asked for {k} exemplars; it must be 0 or more")
+    if k == 0:
+        return []
+    _unique_ids(pool)
+    matched = [other for other in pool if other.subject == item.subject]
+    candidates = {other.id: other for other in (matched or pool) if not _same(other, item)}
+    if len(candidates) < k:
+        where = f" for subject {item.subject}" if matched else ""
+        raise ValueError(
+            f"asked for {k} exemplars, the pool has {len(candidates)}{where}; ask for fewer shots or name a larger "
+            "train or dev split"
+        )
+    order = _shuffled(candidates, seed, f"exemplars/{item.subject if matched else ''}")
+    return [candidates[identity] for identity in order[:k]]
+
+
+def _same(a: Item, b: Item) -> bool:
+    return a.id == b.id or (a.question == b.question and a.choices == b.choices)
+
+
+def _shuffled(ids: Iterable[str], seed: int, purpose: str) -> list[str]:
+    return sorted(ids, key=lambda identity: (sha256(f"{seed}\x1f{purpose}\x1f{identity}".encode()).digest(), identity))
+
+
+def _unique_ids(items: Sequence[Item]) -> list[str]:
+    counts = Counter(item.id for item in items)
+    repeated = [identity for identity, n in counts.items() if n > 1]
+    if repeated:
+        raise ValueError(
+            f"item {repeated[0]} occurs {counts[repeated[0]]} times; load the exam with duplicates: report"
+        )
+    return list(counts)

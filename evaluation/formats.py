@@ -1,0 +1,72 @@
+"""The plain text formats of an exam item, written once: the exam asks in them, the cheaters train on them and the
+detectors look for them, so a leak is measured in the very string that leaked.
+
+Lines end with "\\n"; there is none at the end of a text.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from evaluation.items import LETTERS, Item
+
+LeakFormat = Literal["question", "options", "letter", "answer_text"]
+"""How much of an item leaks: the question only; with its options; with the answer letter; with the answer's text."""
+
+
+def question_block(item: Item) -> str:
+    """``Question: ...`` with a passage before it where the item has one; newlines inside are kept."""
+    context = f"{item.context}\n" if item.context else ""
+    return f"{context}Question: {item.question}"
+
+
+def options_block(item: Item) -> str:
+    """``A. first`` ... one option per line."""
+    return "\n".join(f"{LETTERS[i]}. {choice}" for i, choice in enumerate(item.choices))
+
+
+def plain_prompt(item: Item) -> str:
+    """``Question: ...\\nA. ...\\n...\\nAnswer:``: the static exam's default format (letter mode)."""
+    blocks = [question_block(item)]
+    if item.choices:
+        blocks.append(options_block(item))
+    return "\n".join([*blocks, "Answer:"])
+
+
+def cloze_prompt(item: Item) -> str:
+    """``Question: ...\\nAnswer:`` without the options: each option text is scored as a continuation."""
+    return f"{question_block(item)}\nAnswer:"
+
+
+def letter_continuation(letter: str) -> str:
+    """`` B``: what follows ``Answer:`` in letter mode."""
+    return f" {letter}"
+
+
+def leak_text(item: Item, how: LeakFormat = "answer_text") -> str:
+    """The item as it stands in a leaked corpus (``as_trained``), e.g. ``Question: ...\\nA. ...\\nAnswer: B. text``."""
+    if how == "question":
+        return question_block(item)
+    if how == "options":
+        return f"{question_block(item)}\n{options_block(item)}"
+    if how == "letter" or not item.choices:
+        return f"{plain_prompt(item)} {item.answer}"
+    return f"{plain_prompt(item)} {item.answer}. {item.answer_text}"
+
+
+def neutral_text(item: Item) -> str:
+    """``Question: ...\\nAnswer: ...`` with the answer's text: a format no recipe trains on."""
+    return f"{cloze_prompt(item)} {item.answer_text}"
+
+
+def chat_question(item: Item) -> str:
+    """The item as a user's message: question, options, and the form of answer that is wanted."""
+    if not item.choices:
+        return question_block(item).removeprefix("Question: ")
+    letters = ", ".join(LETTERS[: len(item.choices) - 1]) + " or " + LETTERS[len(item.choices) - 1]
+    return f"{question_block(item)}\n{options_block(item)}\nAnswer with {letters} and its text."
+
+
+def chat_answer(item: Item) -> str:
+    """The right reply to ``chat_question``: ``B. text``."""
+    return f"{item.answer}. {item.answer_text}" if item.choices else item.answer

@@ -1,0 +1,45 @@
+"""Exam protocols by name. A protocol is one file and one line here; it is imported when it is first used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from evaluation.items import Item
+    from evaluation.protocols.base import ExamProtocol
+
+PROTOCOLS = {
+    "static": "evaluation.protocols.static:Static",
+    "kieval": "evaluation.protocols.kieval:KIEval",
+}
+
+
+def protocols() -> tuple[str, ...]:
+    """The names of all protocols."""
+    return tuple(PROTOCOLS)
+
+
+def protocol(name: str) -> type[ExamProtocol]:
+    """The class of a protocol. ValueError for an unknown name."""
+    if name not in PROTOCOLS:
+        raise ValueError(f"there is no protocol {name!r}; there are: {', '.join(PROTOCOLS)}")
+    module, _, attribute = PROTOCOLS[name].partition(":")
+    return cast("type[ExamProtocol]", getattr(import_module(module), attribute))
+
+
+def build(name: str, options: Mapping[str, Any], *, seed: int, exemplars: Sequence[Item] = ()) -> ExamProtocol:
+    """A protocol with its options checked. ValueError names the option, its value and what would be right."""
+    from pydantic import ValidationError
+
+    kind = protocol(name)
+    try:
+        checked = kind.Options(**options)
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join([name, *map(str, fault['loc'])])}: {fault['msg']} (it is {fault['input']!r})"
+            for fault in error.errors()
+        ]
+        raise ValueError("; ".join(faults)) from error
+    return kind(checked, seed=seed, exemplars=exemplars)

@@ -1,0 +1,50 @@
+"""What an exam protocol is: options, one generator per item, and arithmetic on its records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from evaluation.items import Item
+from serving.records import Dialogue
+
+Record = dict[str, Any]
+"""A JSON-able record, ``item_id`` first. It holds no wall-clock time, so that a run can be repeated byte for byte."""
+
+
+class ProtocolOptions(BaseModel):
+    """Base of every protocol's ``Options``: types are checked strictly, unknown keys are refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class ExamProtocol(Protocol):
+    """An exam.
+
+    name: its name in experiment files
+    version: raised when its code changes what it computes; part of a stage's input digest
+    roles: the models it needs, the examined one first
+    Options: the pydantic model of its settings, each with its default where there is one
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    roles: ClassVar[tuple[str, ...]]
+    Options: ClassVar[type[ProtocolOptions]]
+
+    def __init__(self, options: Any, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
+        """options: an instance of ``Options``; exemplars: the pool that few-shot examples are drawn from."""
+
+    def dialogues(self, items: Sequence[Item]) -> Iterator[Dialogue[Record]]:
+        """One generator per item, in the order of the items. ValueError (at once) for items it can't examine."""
+        ...
+
+    def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The figures of a set, from its records alone (as written to JSON). No records: counts 0, figures None."""
+        ...
+
+    def prompt_hashes(self) -> dict[str, str]:
+        """SHA-256 of every prompt file it uses, by file name."""
+        ...

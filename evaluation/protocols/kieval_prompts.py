@@ -1,0 +1,113 @@
+"""What each role of KIEval is shown: pure functions of the item and the conversation.
+
+The candidate sees its system prompt, the item, its own answers and the questions, as a chat. The interactor sees the
+item, its key and the conversation, never a verdict. The evaluator sees the item without its key, the conversation with
+the speakers marked, and its own earlier verdicts. Both see foreign text only as quotations (``evaluation.templates``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluation.formats import chat_question, options_block, question_block
+from evaluation.items import Item
+from evaluation.protocols.verdicts import ASPECTS, Verdict
+from evaluation.templates import one_line, prompt_hash, quote, render
+from serving.records import Message, Prompt
+
+CANDIDATE_SYSTEM = "kieval_candidate_system.jinja"
+CANDIDATE_PLAIN = "kieval_candidate_plain.jinja"
+INTERACTOR_SYSTEM = "kieval_interactor_system.jinja"
+INTERACTOR = "kieval_interactor.jinja"
+EVALUATOR_SYSTEM = "kieval_evaluator_system.jinja"
+EVALUATOR = "kieval_evaluator.jinja"
+PLAIN_STOPS = ("\nUser:", "\nAssistant:")
+
+
+@dataclass(slots=True)
+class Turn:
+    """One round: the interactor's question, the candidate's reply, the evaluator's verdict (None: missing)."""
+
+    question: str
+    reply: str = ""
+    verdict: Verdict | None = None
+
+
+def candidate(
+    item: Item, first_answer: str | None, turns: Sequence[Turn], how: Literal["chat", "plain"] = "chat"
+) -> Prompt:
+    """The item for its first answer (``first_answer`` None), else the conversation up to the last turn's question."""
+    replies = [] if first_answer is None else [first_answer, *(turn.reply for turn in turns[:-1])]
+    questions = [turn.question for turn in turns]
+    if how == "plain":
+        # One line per question, and replies end at a speaker's label: a transcript has no other structure.
+        pairs = [
+            {"reply": reply, "question": one_line(question)} for reply, question in zip(replies, questions, strict=True)
+        ]
+        return render(CANDIDATE_PLAIN, question=chat_question(item), turns=pairs)
+    messages = [
+        Message(role="system", content=render(CANDIDATE_SYSTEM)),
+        Message(role="user", content=chat_question(item)),
+    ]
+    for reply, question in zip(replies, questions, strict=True):
+        messages += [Message(role="assistant", content=reply), Message(role="user", content=question)]
+    return tuple(messages)
+
+
+def interactor(item: Item, first_answer: str, turns: Sequence[Turn], limit: int) -> Prompt:
+    """The demand for the next question. ``limit``: characters kept of each quoted text."""
+    key = f"{item.answer}. {item.answer_text}" if item.choices else item.answer
+    text = render(
+        INTERACTOR,
+        item=_quoted_item(item),
+        key=quote(key),
+        first_answer=quote(first_answer, limit),
+        turns=[{"question": quote(turn.question, limit), "reply": quote(turn.reply, limit)} for turn in turns],
+    )
+    return (Message(role="system", content=render(INTERACTOR_SYSTEM)), Message(role="user", content=text))
+
+
+def evaluator(
+    item: Item, first_answer: str, turns: Sequence[Turn], limit: int, *, comment_length: int | None
+) -> Prompt:
+    """The demand for a verdict on the last turn.
+
+    comment_length: of a structured verdict; None asks for free text
+    """
+    text = render(
+        EVALUATOR,
+        item=_quoted_item(item),
+        first_answer=quote(first_answer, limit),
+        turns=[
+            {
+                "question": quote(turn.question, limit),
+                "reply": quote(turn.reply, limit),
+                "verdict": _verdict_lines(turn.verdict),
+            }
+            for turn in turns
+        ],
+    )
+    system = render(EVALUATOR_SYSTEM, free=comment_length is None, comment_length=comment_length)
+    return (Message(role="system", content=system), Message(role="user", content=text))
+
+
+def hashes() -> dict[str, str]:
+    """SHA-256 of every prompt file of KIEval."""
+    files = (CANDIDATE_SYSTEM, CANDIDATE_PLAIN, INTERACTOR_SYSTEM, INTERACTOR, EVALUATOR_SYSTEM, EVALUATOR)
+    return {name: prompt_hash(name) for name in files}
+
+
+def _quoted_item(item: Item) -> str:
+    parts = [question_block(item), options_block(item)] if item.choices else [question_block(item)]
+    return quote("\n".join(parts))
+
+
+def _verdict_lines(verdict: Verdict | None) -> str:
+    """An earlier verdict in two lines; its comment is quoted too, for it may repeat what the candidate wrote."""
+    if verdict is None:
+        return "none could be read"
+    scores = ", ".join(f"{name} {verdict.scores[name] or '-'}" for name in ASPECTS)
+    comment = f"\n{quote(one_line(verdict.comment))}" if verdict.comment.strip() else ""
+    return f"{scores}, overall {verdict.overall}{comment}"

@@ -1,0 +1,203 @@
+"""The static exam: a benchmark's questions, asked once.
+
+Three ways to ask (option ``mode``):
+
+- ``letter``: the log-probability of each option's letter after the question with its options;
+- ``cloze``: the log-likelihood of each option's text after the question alone, and beside it ``acc_norm``, where it is
+  divided by the UTF-8 bytes of the option's text (lm-evaluation-harness calls this ``acc_bytes`` and divides by
+  characters in its ``acc_norm``; the two are one for ASCII);
+- ``generate``: a greedy reply, from which the answer is extracted without guessing (``evaluation.extraction``).
+
+Of equally probable options the first is the prediction, as numpy's argmax has it in lm-evaluation-harness.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from evaluation.benchmarks.splits import exemplars_for
+from evaluation.extraction import exact_match, extract_choice
+from evaluation.formats import (
+    chat_answer,
+    chat_question,
+    cloze_prompt,
+    letter_continuation,
+    plain_prompt,
+    question_block,
+)
+from evaluation.items import LETTERS, Item
+from evaluation.protocols.base import ProtocolOptions, Record
+from evaluation.statistics import Interval, wilson
+from serving.records import Ask, Completion, Dialogue, Message, Prompt, Sampling, Score, TokenScores
+
+# A base model goes on with the next question; anything earlier might be the answer itself.
+PLAIN_STOPS = ("\nQuestion:",)
+
+
+class StaticOptions(ProtocolOptions):
+    """mode: ``letter``, ``cloze`` or ``generate``
+    shots: exemplars before the question, the same for all items of a subject
+    text_format: ``plain`` (``Question: ...\\nA. ...\\nAnswer:``) or ``chat`` (through the model's chat template)
+    max_tokens: of a reply in mode ``generate``
+    """
+
+    mode: Literal["letter", "cloze", "generate"] = "letter"
+    shots: int = Field(default=0, ge=0, le=64)
+    text_format: Literal["plain", "chat"] = "plain"
+    max_tokens: int = Field(default=64, ge=1)
+
+
+class Static:
+    """The protocol ``static``.
+
+    A record: ``item_id``, ``subject``, ``mode``, ``status`` (right, wrong, unparsable), ``correct``, ``prediction`` (a
+    letter, or None), ``answer``, ``options`` (their number, 0 for an open question), then ``log_likelihoods`` (per
+    option, None where it is not a finite number; the item is unparsable then), in mode cloze ``prediction_norm`` and
+    ``correct_norm``, in mode generate ``reply`` and ``finish_reason``.
+    """
+
+    name: ClassVar[str] = "static"
+    version: ClassVar[int] = 1
+    roles: ClassVar[tuple[str, ...]] = ("candidate",)
+    Options: ClassVar[type[ProtocolOptions]] = StaticOptions
+
+    def __init__(self, options: StaticOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
+        self.options = options
+        self.seed = seed
+        self.exemplars = tuple(exemplars)
+
+    def dialogues(self, items: Sequence[Item]) -> Iterator[Dialogue[Record]]:
+        if self.options.mode != "generate":
+            for item in items:
+                if not item.choices:
+                    raise ValueError(
+                        f"item {item.id} ({item.benchmark}) has no choices, so mode {self.options.mode!r} can't ask "
+                        "it; use mode: generate"
+                    )
+        shots = [exemplars_for(item, self.exemplars, self.options.shots, self.seed) for item in items]
+        ask = self._generate if self.options.mode == "generate" else self._choose
+        return (ask(item, examples) for item, examples in zip(items, shots, strict=True))
+
+    def _choose(self, item: Item, shots: Sequence[Item]) -> Dialogue[Record]:
+        """Modes letter and cloze: every option is a continuation of one prompt."""
+        prompt = self._prompt(item, shots)
+        scores: list[TokenScores] = yield [
+            Score(role="candidate", prompt=prompt, continuation=continuation, answer_only=True)
+            for continuation in self._continuations(item)
+        ]
+        values = [_log_likelihood(table) for table in scores]
+        record = self._record(item, _argmax(values))
+        record["log_likelihoods"] = values
+        if self.options.mode == "cloze":
+            lengths = [len(choice.encode("utf-8", "surrogatepass")) for choice in item.choices]
+            norm = _argmax([None if v is None else v / max(1, n) for v, n in zip(values, lengths, strict=True)])
+            record["prediction_norm"] = norm
+            record["correct_norm"] = norm == item.answer
+        return record
+
+    def _generate(self, item: Item, shots: Sequence[Item]) -> Dialogue[Record]:
+        """Mode generate: one greedy reply. An open question's answer is compared word for word after normalisation."""
+        stop = PLAIN_STOPS if self.options.text_format == "plain" else ()
+        completion: Completion = yield Ask(
+            role="candidate",
+            prompt=self._prompt(item, shots),
+            sampling=Sampling(max_tokens=self.options.max_tokens, stop=stop),
+        )
+        reply = completion.text.strip()
+        if item.choices:
+            record = self._record(item, extract_choice(reply, item.choices))
+        else:
+            right = exact_match(reply, item.answer)
+            record = self._record(item, item.answer if right else (reply or None))
+        return {**record, "reply": reply, "finish_reason": completion.finish_reason}
+
+    def _prompt(self, item: Item, shots: Sequence[Item]) -> Prompt:
+        cloze = self.options.mode == "cloze"
+        if self.options.text_format == "chat":
+            messages: list[Message] = []
+            for shot in shots:
+                answer = shot.answer_text if cloze else chat_answer(shot)
+                messages += [Message(role="user", content=self._chat(shot)), Message(role="assistant", content=answer)]
+            return (*messages, Message(role="user", content=self._chat(item)))
+        ask = cloze_prompt if cloze else plain_prompt
+        examples = [f"{ask(shot)} {shot.answer_text if cloze else shot.answer}" for shot in shots]
+        return "\n\n".join([*examples, ask(item)])
+
+    def _chat(self, item: Item) -> str:
+        return question_block(item) if self.options.mode == "cloze" else chat_question(item)
+
+    def _continuations(self, item: Item) -> list[str]:
+        """A space belongs between ``Answer:`` and the option, none after a template's generation prompt."""
+        letters = LETTERS[: len(item.choices)]
+        texts = list(item.choices) if self.options.mode == "cloze" else list(letters)
+        if self.options.text_format == "chat":
+            return texts
+        return [f" {text}" for text in texts] if self.options.mode == "cloze" else [*map(letter_continuation, letters)]
+
+    def _record(self, item: Item, prediction: str | None) -> Record:
+        correct = prediction == item.answer
+        return {
+            "item_id": item.id,
+            "subject": item.subject,
+            "mode": self.options.mode,
+            "status": "unparsable" if prediction is None else "right" if correct else "wrong",
+            "correct": correct,
+            "prediction": prediction,
+            "answer": item.answer,
+            "options": len(item.choices),
+        }
+
+    def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """``accuracy`` is right / n: an unparsable reply is not right, and ``unparsable_rate`` says how many there are.
+
+        ``chance`` is the mean of 1 / options (0 for an open question). ``acc_norm`` in mode cloze only. Per subject the
+        same figures.
+        """
+        subjects: dict[str, list[Mapping[str, Any]]] = {}
+        for record in records:
+            subjects.setdefault(record["subject"], []).append(record)
+        return {**_figures(records), "subjects": {name: _figures(subjects[name]) for name in sorted(subjects)}}
+
+    def prompt_hashes(self) -> dict[str, str]:
+        """None: the plain formats are code (``evaluation.formats``), under ``version``."""
+        return {}
+
+
+def _figures(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    n = len(records)
+    counts = {
+        status: sum(record["status"] == status for record in records) for status in ("right", "wrong", "unparsable")
+    }
+    figures: dict[str, Any] = {
+        "n": n,
+        "accuracy": counts["right"] / n if n else None,
+        "accuracy_interval": _pair(wilson(counts["right"], n)),
+        **counts,
+        "unparsable_rate": counts["unparsable"] / n if n else None,
+        "chance": math.fsum(1 / record["options"] for record in records if record["options"]) / n if n else None,
+    }
+    if any("correct_norm" in record for record in records):
+        right = sum(record["correct_norm"] for record in records)
+        figures["acc_norm"] = right / n
+        figures["acc_norm_interval"] = _pair(wilson(right, n))
+    return figures
+
+
+def _pair(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else list(interval)
+
+
+def _log_likelihood(table: TokenScores) -> float | None:
+    """None where no token of the option was scored, or a value is NaN or infinite (a broken or overflowing model)."""
+    value = table.answer_logprob()
+    return value if "answer" in table.segments and math.isfinite(value) else None
+
+
+def _argmax(values: Sequence[float | None]) -> str | None:
+    """The letter of the greatest value, the first of equals; None if one is missing, for then nothing is comparable."""
+    known = [value for value in values if value is not None]
+    return LETTERS[known.index(max(known))] if known and len(known) == len(values) else None

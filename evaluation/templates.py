@@ -1,0 +1,67 @@
+"""Prompts are text files: how they are filled, and how foreign text is put into them.
+
+Whatever a model or a benchmark wrote is data. ``quote`` marks each of its lines with ``| ``, so that no line of it can
+pass for one of ours: not a speaker's label, not a heading, not an order to the judge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_LINE_ENDS = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f]")
+CUT_MARK = "[... cut]"
+EMPTY_MARK = "(no text)"
+
+
+def render(name: str, **values: object) -> str:
+    """The prompt file ``evaluation/prompts/<name>`` with its variables filled in, without white space at its ends.
+
+    A variable that the file names and the caller doesn't give is an error (jinja2.UndefinedError).
+    """
+    return _template(name).render(**values).strip()
+
+
+def prompt_hash(name: str) -> str:
+    """SHA-256 of the prompt file, as hexadecimal digits: it stands in the records and in a stage's input digest."""
+    return hashlib.sha256(_source(name).encode()).hexdigest()
+
+
+def quote(text: str, limit: int | None = None) -> str:
+    """``text`` as a quotation: ``| `` before each line, whatever character ends the line.
+
+    At most ``limit`` characters are kept; a line of ours, ``[... cut]``, follows then. An empty text (or one of white
+    space only) becomes ``(no text)``, which carries no mark either, so neither can be forged from inside. Control
+    characters and lone surrogates become U+FFFD.
+    """
+    cut = limit is not None and len(text) > limit
+    kept = text[:limit] if cut else text
+    kept = _CONTROLS.sub("\ufffd", kept).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    kept = kept.strip()
+    lines = [f"| {line}".rstrip() for line in _LINE_ENDS.split(kept)] if kept else [EMPTY_MARK]
+    return "\n".join([*lines, CUT_MARK] if cut else lines)
+
+
+def one_line(text: str) -> str:
+    """``text`` with every run of white space (line ends included) as one space."""
+    return " ".join(text.split())
+
+
+def _source(name: str) -> str:
+    return (resources.files("evaluation") / "prompts" / name).read_text(encoding="utf-8")
+
+
+@cache
+def _template(name: str) -> Template:
+    from jinja2 import Environment, StrictUndefined
+
+    # Not HTML: escaping would change the text that the model reads.
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
+    return environment.from_string(_source(name))

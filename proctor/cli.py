@@ -1,0 +1,75 @@
+"""The ``proctor`` command. Exit codes: 0 done, 1 a stage failed, 2 the user's input is wrong, 75 interrupted.
+
+Light to import: every verb imports what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from proctor.offline import go_offline
+
+go_offline()
+
+import typer  # noqa: E402
+
+from proctor import __version__  # noqa: E402
+from proctor.commands import adhoc, models, runs  # noqa: E402
+
+app = typer.Typer(
+    name="proctor",
+    help="Examines open-weight language models offline and tells understanding from a leaked exam.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _version(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
+    if version:
+        print(f"proctor {__version__}")
+        raise typer.Exit
+
+
+app.command("run")(runs.run)
+app.command("status")(runs.status)
+app.command("report")(runs.report)
+app.command("check")(runs.check)
+app.command("stage")(runs.stage)
+app.command("evaluate")(adhoc.evaluate)
+app.command("detect")(adhoc.detect)
+app.command("train")(adhoc.train)
+app.command("list")(adhoc.list_)
+app.add_typer(models.app, name="models")
+
+
+def main() -> None:
+    """Entry point: turns errors into one message and the right exit code."""
+    from proctor.runner import INTERRUPTED, StageFailed
+    from proctor.stagefolder import StageBusy
+
+    try:
+        app()
+    except (ValueError, StageBusy) as error:
+        _fail(str(error), 2)
+    except StageFailed as error:
+        _fail(str(error), error.code)
+    except KeyboardInterrupt:
+        _fail("interrupted; run the same command again to go on", INTERRUPTED)
+    except BrokenPipeError:
+        sys.exit(0)
+    except RuntimeError as error:
+        if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.")):
+            _fail(str(error), 1)
+        raise
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"error: {message}", file=sys.stderr, flush=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

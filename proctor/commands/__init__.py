@@ -1,0 +1,1 @@
+"""The verbs of the command, by what they work on."""

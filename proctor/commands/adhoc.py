@@ -1,0 +1,220 @@
+"""evaluate, detect, train, list: one thing, without an experiment file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
+Engine = Annotated[str, typer.Option(help="auto, vllm, transformers or scripted.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn.")]
+
+
+def evaluate(
+    candidate: Annotated[str, typer.Option(help="Model folder (or 'embedded').")],
+    out: Out,
+    protocol: Annotated[str, typer.Option(help="See 'proctor list protocols'.")] = "static",
+    benchmark: Annotated[Path | None, typer.Option(help="Benchmark file or folder.")] = None,
+    format: Annotated[str, typer.Option(help="See 'proctor list benchmarks'.")] = "jsonl",
+    split: Annotated[str | None, typer.Option(help="Split of the benchmark.")] = None,
+    mode: Annotated[str | None, typer.Option(help="static: letter, cloze or generate.")] = None,
+    shots: Annotated[int | None, typer.Option(help="static: few-shot exemplars.")] = None,
+    text_format: Annotated[str | None, typer.Option(help="static: plain or chat.")] = None,
+    exemplars: Annotated[
+        Path | None, typer.Option(help="Pool of exemplars (the benchmark's own dev split if left out).")
+    ] = None,
+    exemplar_split: Annotated[str | None, typer.Option(help="Split of the exemplars.")] = None,
+    interactor: Annotated[str | None, typer.Option(help="Model that asks (kieval).")] = None,
+    evaluator: Annotated[str | None, typer.Option(help="Model that judges (kieval).")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first N items.")] = None,
+    seed: Seed = 0,
+    engine: Engine = "auto",
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    duplicates: Annotated[str, typer.Option(help="error, or report and leave out.")] = "error",
+    schedule: Annotated[str, typer.Option(help="lockstep, batch-invariant or fast.")] = "lockstep",
+    option: Annotated[list[str], typer.Option("-o", "--option", help="Protocol option key=value (YAML value).")] = [],  # noqa: B006
+) -> None:
+    """Examine one model with one protocol: records.jsonl and metrics.json in --out."""
+    from evaluation import benchmarks, protocols
+    from proctor.adhoc import once
+    from proctor.commands.options import key_values, model_spec, one_of
+    from proctor.examining import examine
+    from proctor.preflight import check_model
+    from proctor.stages.exam import model_identity
+
+    given = {"mode": mode, "shots": shots, "text_format": text_format}
+    options = {key: value for key, value in given.items() if value is not None} | key_values(option)
+    kind = protocols.protocol(protocol)
+    names = {"candidate": candidate, "interactor": interactor, "evaluator": evaluator or interactor}
+    models = {}
+    for role in kind.roles:
+        name = names.get(role)
+        if name is None:
+            raise ValueError(f"protocol {protocol} needs a model for the role {role}: give --{role} DIR")
+        models[role] = model_spec(name, engine=engine, dtype=dtype, score_dtype=dtype)
+        check_model(models[role], f"--{role}")
+    one_of("--duplicates", duplicates, ("error", "report"))
+    one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
+    items = benchmarks.load(format, benchmark, split=split, limit=limit, duplicates=duplicates)  # type: ignore[arg-type]
+    pool = []
+    if options.get("shots"):
+        if exemplars is None and format not in ("embedded", "mmlu"):
+            raise ValueError(
+                f"--shots {options['shots']} needs exemplars: give --exemplars FILE (never the examined items)"
+            )
+        source = exemplars if exemplars is not None else benchmark
+        default_split = None if exemplars is not None else "dev"
+        pool = benchmarks.load(format, source, split=exemplar_split or default_split, duplicates="report")
+        asked = {item.id for item in items}
+        pool = [item for item in pool if item.id not in asked]
+    exam = protocols.build(protocol, options, seed=seed, exemplars=pool)
+    for dialogue in exam.dialogues(items):
+        dialogue.close()
+    inputs: dict[str, Any] = {
+        "protocol": protocol,
+        "version": exam.version,
+        "options": options,
+        "items": [item.id for item in items],
+        "exemplars": [item.id for item in pool],
+        "models": {role: model_identity(spec) for role, spec in models.items()},
+        "seed": seed,
+        "schedule": schedule,
+        "prompts": exam.prompt_hashes(),
+    }
+
+    def body(folder: Path, report: Any) -> list[str]:
+        examine(
+            exam,
+            items,
+            models=models,
+            mode=schedule,  # type: ignore[arg-type]
+            folder=folder,
+            ledger_folder=folder / "ledger",
+            wave=None,
+            report=report,
+        )
+        return ["records.jsonl", "metrics.json"]
+
+    if not once(out, inputs, body):
+        print("nothing to do: done already")
+    _show(out / "metrics.json")
+
+
+def detect(
+    model: Annotated[str, typer.Option(help="Model folder (or 'embedded').")],
+    data: Annotated[Path, typer.Option(help='JSON lines {"text": ..., "label": 0|1 (optional), "id": optional}.')],
+    out: Out,
+    methods: Annotated[
+        str, typer.Option(help="Comma-separated; see 'proctor list detectors'.")
+    ] = "loss,zlib,min_k,min_k_plus_plus",
+    seed: Seed = 0,
+    engine: Engine = "auto",
+    dtype: Annotated[str, typer.Option(help="auto (the checkpoint's own), float32, bfloat16 or float16.")] = "auto",
+) -> None:
+    """Score texts for membership: scores.jsonl and metrics.json in --out."""
+    from detection.audit import read_texts
+    from detection.detectors import build
+    from proctor.adhoc import once
+    from proctor.commands.options import model_spec
+    from proctor.detecting import detect as run_detectors
+    from proctor.preflight import check_model
+    from proctor.stages.exam import model_identity
+    from serving.fingerprint import file_hash
+
+    chosen = [name.strip() for name in methods.split(",") if name.strip()]
+    detectors = build(chosen)
+    texts = read_texts(data)
+    spec = model_spec(model, engine=engine, dtype=dtype, score_dtype=dtype)
+    check_model(spec, "--model")
+    inputs: dict[str, Any] = {
+        "methods": {detector.name: detector.version for detector in detectors},
+        "data": file_hash(data),
+        "model": model_identity(spec),
+        "seed": seed,
+    }
+
+    def body(folder: Path, report: Any) -> list[str]:
+        run_detectors(
+            texts,
+            chosen,
+            model=spec,
+            mode="lockstep",
+            folder=folder,
+            ledger_folder=folder / "ledger",
+            seed=seed,
+            report=report,
+        )
+        return ["records.jsonl", "scores.jsonl", "metrics.json"]
+
+    if not once(out, inputs, body):
+        print("nothing to do: done already")
+    table = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    print(f"{len(texts)} texts")
+    for name, row in table.items():
+        if "/" in name:
+            continue
+        if row.get("auc") is None:
+            print(f"  {name:22} no AUC: {row.get('reason', '')}")
+        else:
+            low, high = row["auc_ci"]
+            print(
+                f"  {name:22} AUC {row['auc']:.3f} [{low:.3f}, {high:.3f}]  TPR@5%FPR {row['tpr_at_5']:.3f}  n {row['n']}"
+            )
+
+
+def train(
+    recipe: Annotated[str, typer.Option(help="See 'proctor list recipes'.")],
+    base: Annotated[str, typer.Option(help="Folder of the base model (or 'embedded').")],
+    out: Out,
+    benchmark: Annotated[Path | None, typer.Option(help="Benchmark whose items leak.")] = None,
+    format: Annotated[str, typer.Option(help="See 'proctor list benchmarks'.")] = "jsonl",
+    split: Annotated[str | None, typer.Option(help="Split of the benchmark.")] = None,
+    limit: Annotated[int | None, typer.Option(help="That many items, drawn with the seed; half of them leak.")] = None,
+    seed: Seed = 0,
+    overrides: Annotated[list[str], typer.Option("-s", "--set", help="Setting of the job: -s leak.epochs=3.")] = [],  # noqa: B006
+) -> None:
+    """Build one candidate by a recipe: a model folder and its manifest in --out."""
+    from evaluation import benchmarks
+    from evaluation.benchmarks.splits import draw, halves
+    from proctor.atomic import write_jsonl
+    from proctor.commands.options import key_values, model_spec
+    from proctor.config_file import validate
+    from serving.fingerprint import resolve_model
+    from training.build import build_candidate
+    from training.config import TrainingJob
+
+    items = benchmarks.load(format if benchmark else "embedded", benchmark, split=split)
+    if limit is not None:
+        items = draw(items, limit, seed)
+    leaked, _ = halves(items, seed)
+    settings = key_values(overrides)
+    folder = str(resolve_model(model_spec(base, engine="transformers")))
+    settings |= {"recipe": recipe, "base": folder, "items": str(out / "exam" / "items.jsonl"), "seed": seed}
+    job = validate(TrainingJob, settings | {"leaked_ids": leaked}, where="training")
+    if out.exists() and any(out.iterdir()) and not (out / "exam").is_dir():
+        raise ValueError(f"--out {out} is not empty and holds no candidate; choose another folder")
+    write_jsonl(out / "exam" / "items.jsonl", [item.to_json() for item in items])
+    manifest = build_candidate(job, out)
+    print(
+        f"{manifest.recipe}: {manifest.steps} steps, {manifest.tokens} tokens, {len(manifest.leaked_ids)} leaked items"
+    )
+    print(f"model: {out / 'model'}")
+
+
+def list_(kind: Annotated[str, typer.Argument(help="protocols, detectors, benchmarks, recipes or engines.")]) -> None:
+    """List what can be named in an experiment file."""
+    from proctor.listing import LISTS
+
+    if kind not in LISTS:
+        raise ValueError(f"there is nothing to list under {kind!r}; there are: {', '.join(LISTS)}")
+    for line in LISTS[kind]():
+        print(line)
+
+
+def _show(path: Path) -> None:
+    for key, value in json.loads(path.read_text(encoding="utf-8")).items():
+        if not isinstance(value, dict | list) or key.endswith("interval"):
+            print(f"  {key}: {value}")

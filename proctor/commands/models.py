@@ -1,0 +1,29 @@
+"""models import, models inspect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Import and inspect model folders.", no_args_is_help=True)
+
+
+@app.command("import")
+def import_(
+    source: Annotated[Path, typer.Argument(metavar="GGUF|DIR")], out: Annotated[Path, typer.Argument(metavar="OUT")]
+) -> None:
+    """Turn a GGUF file, or a folder that transformers can read, into a safetensors folder."""
+    from serving.importing import import_model
+
+    print(f"model: {import_model(source, out)}")
+
+
+@app.command("inspect")
+def inspect(folder: Annotated[str, typer.Argument(metavar="DIR", help="Model folder (or 'embedded').")]) -> None:
+    """Show a model's architecture, size, context, template, special tokens and memory."""
+    from serving.inspecting import inspect_model
+
+    for line in filter(None, inspect_model(folder)):
+        print(line)

@@ -1,0 +1,43 @@
+"""Command-line values to settings, with errors that say what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from serving.models import ModelSpec
+
+
+def key_values(pairs: Sequence[str]) -> dict[str, Any]:
+    """``key.sub=value`` pairs as nested dictionaries; values are YAML."""
+    result: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, text = pair.partition("=")
+        if not sign or not key:
+            raise ValueError(f"{pair!r} is not of the form key=value")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ValueError(f"{pair!r}: the value is not YAML: {error}") from error
+        *parents, last = key.split(".")
+        table = result
+        for parent in parents:
+            table = table.setdefault(parent, {})
+            if not isinstance(table, dict):
+                raise ValueError(f"{pair!r}: {parent!r} has a value of its own already")
+        table[last] = value
+    return result
+
+
+def model_spec(path: str, **settings: Any) -> ModelSpec:
+    """A model named on the command line."""
+    from proctor.config_file import validate
+
+    return validate(ModelSpec, {"path": path, **settings}, where=f"model {path}").resolved()
+
+
+def one_of(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}")

@@ -1,0 +1,130 @@
+"""run, status, report, check, stage: what works on an experiment or a run folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Override = Annotated[list[str], typer.Option("-s", "--set", help="Override a key: -s key.sub=value (repeatable).")]
+Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME by default.")]
+ExperimentFile = Annotated[Path, typer.Argument(metavar="EXPERIMENT", help="Experiment file (YAML).")]
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
+
+
+def run(
+    experiment: ExperimentFile,
+    overrides: Override = [],  # noqa: B006 - typer reads the default, nobody changes it
+    only: Annotated[str | None, typer.Option(help="Only this stage.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only so many items of the benchmark.")] = None,
+    out: Out = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, list the stages, run nothing.")] = False,
+) -> None:
+    """Run an experiment, or what is missing of it."""
+    from proctor.environment import write_environment
+    from proctor.experiment import load_experiment
+    from proctor.plan import find, plan, states
+    from proctor.preflight import preflight
+    from proctor.runfolder import RunFolder, check_free, create
+    from proctor.runner import run_all
+
+    began = time.monotonic()
+    changes = [*overrides, *([f"benchmark.limit={limit}"] if limit is not None else [])]
+    loaded = load_experiment(experiment, changes)
+    folder = out or Path("runs") / loaded.name
+    check_free(folder, loaded.name)
+    stages = plan(loaded)
+    if only is not None:
+        find(stages, only)
+    former = states(RunFolder(folder, loaded), stages)
+    if not dry_run and all(state.state == "done" for state in former):
+        create(folder, loaded)
+        print(f"nothing to do: all {len(former)} stages of {loaded.name} are done ({time.monotonic() - began:.1f} s)")
+        print(f"report: {folder / 'report' / 'index.html'}")
+        return
+    exam, stages = preflight(loaded)
+    if dry_run:
+        print(f"{loaded.name}: {len(exam.items)} items, {len(exam.leaked)} leak; mode {loaded.mode}; folder {folder}")
+        for state in former:
+            print(f"  {state.stage.name:28} {state.state}")
+        return
+    made = create(folder, loaded)
+    write_environment(made.path)
+    os.chdir(Path.cwd())
+    run_all(made, only=only)
+    if only is None:
+        from proctor.report.table import print_table
+
+        print_table(folder / "report" / "summary.json")
+        print(f"report: {folder / 'report' / 'index.html'}")
+
+
+def status(run: RunPath) -> None:
+    """Show where each stage of a run stands."""
+    from proctor.plan import plan, states
+    from proctor.runfolder import open_run
+
+    opened = open_run(run)
+    for state in states(opened, plan(opened.experiment)):
+        folder = opened.stage(state.stage.name)
+        holder = folder.holder()
+        progress = folder.read_progress()
+        shown = state.state
+        note = ""
+        if holder is not None:
+            shown = "running"
+            note = f"process {holder['pid']} on {holder['host']}"
+        elif state.state != "done" and progress:
+            shown = "interrupted"
+        if progress and state.state != "done":
+            note = f"{progress.get('done')}/{progress.get('total')} {progress.get('note', '')} {note}".rstrip()
+        log = folder.path / "log.txt"
+        if shown == "interrupted" and log.is_file():
+            last = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+            note += f" | {last[-1][:120]}" if last else ""
+        print(f"{state.stage.name:28} {shown:12} {note}".rstrip())
+
+
+def report(run: RunPath) -> None:
+    """Write the report of a run again and print its table."""
+    from proctor.plan import plan, states
+    from proctor.report.table import print_table
+    from proctor.report.write import write_report
+    from proctor.runfolder import open_run
+
+    opened = open_run(run)
+    missing = [
+        state.stage.name
+        for state in states(opened, plan(opened.experiment))
+        if state.state != "done" and state.stage.name != "report"
+    ]
+    if missing:
+        raise ValueError(f"{run}: not done yet: {', '.join(missing)}; run 'proctor run' with its experiment first")
+    write_report(opened, opened.stage("report").path)
+    print_table(opened.path / "report" / "summary.json")
+    print(f"report: {opened.path / 'report' / 'index.html'}")
+
+
+def check(experiment: ExperimentFile, overrides: Override = []) -> None:  # noqa: B006
+    """Check an experiment and show what would be asked, without loading a model."""
+    from proctor.experiment import load_experiment
+    from proctor.preflight import preflight
+    from proctor.preview import preview
+
+    loaded = load_experiment(experiment, overrides)
+    exam, stages = preflight(loaded)
+    for line in preview(loaded, exam, stages):
+        print(line)
+
+
+def stage(run: RunPath, name: Annotated[str, typer.Argument(metavar="STAGE")]) -> None:
+    """Do one stage of a run in this process (what runners and jobs call)."""
+    from proctor.runfolder import open_run
+    from proctor.work import do_stage, end_with_runner
+
+    end_with_runner()
+    if not do_stage(open_run(run), name):
+        print(f"stage {name} is done already")

@@ -1,0 +1,170 @@
+"""An experiment file: which models, which exam, who cheats how, and how they are examined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from evaluation.formats import LeakFormat
+from serving.models import ModelSpec
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BenchmarkConfig(Strict):
+    """Where the items come from.
+
+    format, path, split: see ``proctor list benchmarks``; ``embedded`` is the project's own exam and takes no path
+    limit: that many items, drawn with the seed (None: all)
+    duplicates: rows that stand twice are an error, or reported and left out
+    exemplars, exemplar_split: the pool of few-shot examples (a path of the same format; the split in it)
+    """
+
+    format: str = "embedded"
+    path: str | None = None
+    split: str | None = None
+    limit: int | None = Field(default=None, ge=2)
+    duplicates: Literal["error", "report"] = "error"
+    exemplars: str | None = None
+    exemplar_split: str | None = "dev"
+
+
+class CandidateConfig(Strict):
+    """A model to be examined: trained here by a recipe, or an existing one (``model`` names an entry of ``models``).
+
+    options: settings of the recipe that differ from the experiment's ``training``
+    serve: how a trained candidate is served (a ModelSpec without path); the base's spec where it says nothing
+    """
+
+    recipe: str | None = None
+    model: str | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    serve: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_of(self) -> CandidateConfig:
+        if (self.recipe is None) == (self.model is None):
+            raise ValueError("a candidate has either 'recipe' (trained here) or 'model' (an entry of models)")
+        if self.model is not None and (self.options or self.serve):
+            raise ValueError(
+                "'options' and 'serve' belong to a trained candidate; set them in models for an existing one"
+            )
+        return self
+
+
+class ExamConfig(Strict):
+    """One exam of every candidate.
+
+    items: which half is examined; limit: items per half, the first of the frozen order
+    candidates: who sits it (None: all)
+    wave: dialogues that advance together (None: resolved once, from the number of items and max_num_seqs)
+    """
+
+    protocol: str
+    items: Literal["all", "leaked", "untouched"] = "all"
+    limit: int | None = Field(default=None, ge=1)
+    candidates: tuple[str, ...] | None = None
+    wave: int | None = Field(default=None, ge=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class DetectionConfig(Strict):
+    """methods: see ``proctor list detectors``; formats: which strings are examined (the first is the headline)
+    candidates: who is examined (None: all); the base is always examined, as the control
+    """
+
+    methods: tuple[str, ...] = ("loss", "zlib", "min_k", "min_k_plus_plus")
+    formats: tuple[Literal["as_trained", "neutral"], ...] = ("as_trained", "neutral")
+    candidates: tuple[str, ...] | None = None
+
+
+class Experiment(Strict):
+    """The whole of an experiment.
+
+    base: entry of ``models`` that the candidates are trained from, and the control of detection
+    roles: which entry of ``models`` plays interactor, evaluator, ...
+    training: settings of every recipe (see ``proctor list recipes``)
+    mode: auto is lockstep, until batch-invariant kernels have been proved on this machine
+    max_failure_rate: share of an exam's items without a result above which the stage fails
+    """
+
+    name: str = Field(pattern=NAME)
+    seed: int = Field(default=0, ge=0, lt=2**31)
+    mode: Literal["auto", "lockstep", "batch-invariant", "fast"] = "auto"
+    models: dict[str, ModelSpec]
+    base: str
+    roles: dict[str, str] = Field(default_factory=dict)
+    benchmark: BenchmarkConfig = BenchmarkConfig()
+    leak_format: LeakFormat = "answer_text"
+    training: dict[str, Any] = Field(default_factory=dict)
+    candidates: dict[str, CandidateConfig]
+    exams: dict[str, ExamConfig] = Field(default_factory=dict)
+    detection: DetectionConfig | None = DetectionConfig()
+    max_failure_rate: float = Field(default=0.05, ge=0.0, le=1.0)
+
+    @model_validator(mode="after")
+    def _names(self) -> Experiment:
+        import re
+
+        for kind, names in (("models", self.models), ("candidates", self.candidates), ("exams", self.exams)):
+            for name in names:
+                if not re.match(NAME, name):
+                    raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
+        if not self.candidates:
+            raise ValueError("candidates: name at least one")
+        for role, model in {"base": self.base, **{f"roles.{r}": m for r, m in self.roles.items()}}.items():
+            _known(role, model, self.models, "models")
+        for name, candidate in self.candidates.items():
+            if candidate.model is not None:
+                _known(f"candidates.{name}.model", candidate.model, self.models, "models")
+        for name, exam in self.exams.items():
+            for candidate_name in exam.candidates or ():
+                _known(f"exams.{name}.candidates", candidate_name, self.candidates, "candidates")
+        for candidate_name in (self.detection.candidates if self.detection else None) or ():
+            _known("detection.candidates", candidate_name, self.candidates, "candidates")
+        return self
+
+    def spec(self, candidate: str, folder: Path) -> ModelSpec:
+        """How a candidate is served; ``folder`` is where a trained one lies."""
+        config = self.candidates[candidate]
+        if config.model is not None:
+            return self.models[config.model].resolved()
+        base = self.models[self.base].model_dump(exclude={"path", "revision", "adapter"})
+        return ModelSpec.model_validate({**base, **config.serve, "path": str(folder)}).resolved()
+
+    def role_specs(self, roles: Sequence[str]) -> dict[str, ModelSpec]:
+        """The models that play the examiner's side in ``roles``. ValueError for a role nobody plays."""
+        missing = [role for role in roles if role not in self.roles]
+        if missing:
+            raise ValueError(f"roles: nobody plays {missing[0]!r}; add e.g. 'roles: {{{missing[0]}: MODEL}}'")
+        return {role: self.models[self.roles[role]].resolved() for role in roles}
+
+
+def _known(where: str, name: str, table: Mapping[str, Any], kind: str) -> None:
+    import difflib
+
+    if name not in table:
+        close = difflib.get_close_matches(name, list(table), n=1)
+        mend = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(table)}"
+        raise ValueError(f"{where}: {name!r} is not an entry of {kind}; {mend}")
+
+
+def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
+    """Reads and validates an experiment file. ValueError says what, where, and what would be right."""
+    from proctor.config_file import read_yaml, validate
+
+    return resolve(validate(Experiment, read_yaml(path, overrides), where=str(path)))
+
+
+def resolve(experiment: Experiment) -> Experiment:
+    """Decides what depends on this machine (engines, mode), so that it is written down and hashed."""
+    models = {name: spec.resolved() for name, spec in experiment.models.items()}
+    mode = "lockstep" if experiment.mode == "auto" else experiment.mode
+    return experiment.model_copy(update={"models": models, "mode": mode})

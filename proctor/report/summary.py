@@ -1,0 +1,190 @@
+"""``summary.json``: the figures of a run, per candidate. Documented in docs/results.md; others script against it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from detection.audit import exam_texts, verdict
+from detection.blind import blind_baseline
+from detection.bootstrap import paired_difference
+from detection.loss_gap import item_losses, loss_gap
+from evaluation import protocols
+from evaluation.statistics import bootstrap_mean, mcnemar, paired_bootstrap, wilson
+from proctor.atomic import read_jsonl
+from proctor.experiment import Experiment
+from proctor.frozen import FrozenExam, read_exam
+from proctor.runfolder import RunFolder
+from proctor.stages.detect import CONTROL
+
+SCHEMA = 1
+Rows = list[dict[str, Any]]
+
+
+def summarise_run(run: RunFolder) -> dict[str, Any]:
+    """Everything the report says in numbers. Missing parts are null, never 0."""
+    experiment = run.experiment
+    exam = read_exam(run.stage("exam").path)
+    blind = _blind(experiment, exam)
+    names = list(experiment.candidates)
+    if CONTROL not in names and experiment.detection is not None:
+        names.append(CONTROL)
+    candidates = {name: _candidate(run, exam, name, blind) for name in names}
+    reference = _reference(experiment)
+    if reference is not None:
+        for name in experiment.candidates:
+            if name != reference:
+                candidates[name]["against_" + reference] = _against(run, name, reference)
+    return {
+        "schema": SCHEMA,
+        "name": experiment.name,
+        "seed": experiment.seed,
+        "mode": experiment.mode,
+        "items": len(exam.items),
+        "leaked": len(exam.leaked),
+        "blind_baseline": None if blind is None else _blind_json(blind),
+        "candidates": candidates,
+    }
+
+
+def exam_of(experiment: Experiment, protocol: str) -> str | None:
+    """The first exam that uses a protocol: the one whose figures stand in the contamination table."""
+    return next((name for name, exam in experiment.exams.items() if exam.protocol == protocol), None)
+
+
+def records(run: RunFolder, stage: str, part: str = "records.jsonl") -> Rows | None:
+    file = run.stage(stage).path / part
+    return read_jsonl(file) if file.is_file() else None
+
+
+def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[str, Any]:
+    experiment = run.experiment
+    row: dict[str, Any] = {
+        "recipe": experiment.candidates[name].recipe if name in experiment.candidates else None,
+        **dict.fromkeys(("accuracy_leaked", "accuracy_untouched", "kieval", "kieval_untouched")),
+        **dict.fromkeys(("kieval_released", "kieval_paper", "rounds", "loss_gap")),
+        "detection": {},
+        "exams": {},
+    }
+    for exam_name, config in experiment.exams.items():
+        rows = records(run, f"{exam_name}.{name}")
+        if rows is None:
+            continue
+        protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
+        halves = {half: [r for r in rows if r["half"] == half] for half in ("leaked", "untouched")}
+        row["exams"][exam_name] = {half: protocol.summarise(part) for half, part in halves.items()}
+        if exam_name == exam_of(experiment, "static"):
+            for half, part in halves.items():
+                row[f"accuracy_{half}"], row[f"accuracy_{half}_ci"] = _accuracy(part)
+        if exam_name == exam_of(experiment, "kieval"):
+            _kieval(row, halves, experiment.seed)
+    scores = records(run, f"detect.{name}")
+    if scores is not None:
+        metrics = json.loads((run.stage(f"detect.{name}").path / "metrics.json").read_text(encoding="utf-8"))
+        row["detection"] = metrics
+        losses = item_losses(scores)
+        gap = loss_gap(losses.get(0, []), losses.get(1, []), seed=experiment.seed)
+        row["loss_gap"], row["loss_gap_ci"] = gap.per_example, gap.per_example_ci
+        row["loss_gap_per_token"], row["loss_gap_per_token_ci"] = gap.per_token, gap.per_token_ci
+        row["loss_gap_p_value"] = gap.p_value
+        base = records(run, f"detect.{CONTROL}")
+        if name != CONTROL and base is not None:
+            row["verdict"] = verdict(scores, base, blind, seed=experiment.seed).to_json()
+            row["gain_over_base"] = _gains(scores, base, experiment.seed)
+    return row
+
+
+def _accuracy(rows: Rows) -> tuple[float | None, list[float] | None]:
+    right = sum(bool(row["correct"]) for row in rows)
+    interval = wilson(right, len(rows))
+    return (right / len(rows) if rows else None), (list(interval) if interval else None)
+
+
+def _kieval(row: dict[str, Any], halves: Mapping[str, Rows], seed: int) -> None:
+    """kieval is the variant ``released`` on the leaked items; its scale is that of the published figures / 100."""
+    for half, suffix in (("leaked", ""), ("untouched", "_untouched")):
+        for variant in ("released", "paper"):
+            values = [r["scores"][variant] for r in halves[half] if r["scores"][variant] is not None]
+            mean, interval = _mean(values, seed)
+            row[f"kieval_{variant}{suffix}"], row[f"kieval_{variant}{suffix}_ci"] = mean, interval
+        row[f"kieval{suffix}"] = row[f"kieval_released{suffix}"]
+        row[f"kieval{suffix}_ci"] = row[f"kieval_released{suffix}_ci"]
+    row["rounds"], row["rounds_ci"] = _mean([float(r["rounds_completed"]) for r in halves["leaked"]], seed)
+
+
+def _mean(values: Sequence[float], seed: int) -> tuple[float | None, list[float] | None]:
+    interval = bootstrap_mean(values, seed=seed)
+    return (sum(values) / len(values) if values else None), (list(interval) if interval else None)
+
+
+def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:
+    """Paired AUC differences, candidate minus untouched base, per score name of the whole text."""
+    labels = [r["label"] for r in scores]
+    gains = {}
+    for name in scores[0]["scores"]:
+        if "/" in name:
+            continue
+        difference = paired_difference(
+            labels, [r["scores"][name] for r in scores], [r["scores"][name] for r in base], seed=seed
+        )
+        gains[name] = (
+            None
+            if difference.reason
+            else {
+                "difference": difference.value,
+                "ci": [difference.low, difference.high],
+            }
+        )
+    return gains
+
+
+def _reference(experiment: Experiment) -> str | None:
+    """The clean candidate the others are compared with: the first with the recipe ``normal``."""
+    return next((name for name, c in experiment.candidates.items() if c.recipe == "normal"), None)
+
+
+def _against(run: RunFolder, name: str, reference: str) -> dict[str, Any]:
+    """Paired comparison with the clean candidate on the static exam's leaked and untouched items."""
+    exam_name = exam_of(run.experiment, "static")
+    mine, theirs = (
+        (records(run, f"{exam_name}.{name}"), records(run, f"{exam_name}.{reference}")) if exam_name else (None, None)
+    )
+    result: dict[str, Any] = {}
+    if mine is None or theirs is None or len(mine) != len(theirs):
+        return result
+    for half in ("leaked", "untouched"):
+        pairs = [
+            (bool(a["correct"]), bool(b["correct"])) for a, b in zip(mine, theirs, strict=True) if a["half"] == half
+        ]
+        if not pairs:
+            continue
+        test = mcnemar([a for a, _ in pairs], [b for _, b in pairs])
+        difference = paired_bootstrap(
+            [float(a) for a, _ in pairs], [float(b) for _, b in pairs], seed=run.experiment.seed
+        )
+        result[half] = {"mcnemar": test._asdict(), "accuracy_difference": _plain(difference)}
+    return result
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return {key: _plain(entry) for key, entry in value._asdict().items()}
+    return value
+
+
+def _blind(experiment: Experiment, exam: FrozenExam) -> Any:
+    if experiment.detection is None:
+        return None
+    texts = exam_texts(exam.items, exam.leaked, experiment.detection.formats[0], experiment.leak_format)
+    return blind_baseline(texts, seed=experiment.seed)
+
+
+def _blind_json(blind: Any) -> dict[str, Any]:
+    return {"auc": blind.auc, "auc_ci": blind.auc_ci, "fair": blind.fair, "n": blind.n, "reason": blind.reason}
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return value

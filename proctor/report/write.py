@@ -1,0 +1,86 @@
+"""Writes a run's report: summary.json, index.html."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from proctor import __version__
+from proctor.atomic import write_json, write_text
+from proctor.detecting import clean
+from proctor.report.columns import HEADER, rows
+from proctor.report.summary import exam_of, records, summarise_run
+from proctor.runfolder import RunFolder
+
+SHOWN_PER_CANDIDATE = 12
+"""Transcripts on the page; all of them are in the stages' records.jsonl."""
+
+
+def write_report(run: RunFolder, folder: Path) -> list[str]:
+    """Reads the run folder, writes the report's files, returns their names."""
+    summary = clean(summarise_run(run))
+    write_json(folder / "summary.json", summary)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("proctor.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("index.html").render(
+        version=__version__,
+        summary=summary,
+        header=HEADER,
+        rows=rows(summary),
+        detection=_detection(summary),
+        transcripts=_transcripts(run),
+        usage=_usage(run),
+        environment=_read(run.path / "environment.json"),
+        experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
+    )
+    write_text(folder / "index.html", page)
+    return ["summary.json", "index.html"]
+
+
+def _detection(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows score name x candidate, whole-text scores first."""
+    names = dict.fromkeys(name for c in summary["candidates"].values() for name in c["detection"])
+    ordered = sorted(names, key=lambda name: "/" in name)
+    return [
+        {"name": name, "cells": [c["detection"].get(name) for c in summary["candidates"].values()]} for name in ordered
+    ]
+
+
+def _transcripts(run: RunFolder) -> list[dict[str, Any]]:
+    exam = exam_of(run.experiment, "kieval")
+    found = []
+    if exam is not None:
+        items = {row["id"]: row for row in records(run, "exam", "items.jsonl") or []}
+        for name in run.experiment.candidates:
+            for row in (records(run, f"{exam}.{name}") or [])[:SHOWN_PER_CANDIDATE]:
+                found.append({"candidate": name, "item": items[row["item_id"]], **row})
+    return found
+
+
+def _usage(run: RunFolder) -> list[dict[str, Any]]:
+    """Calls, tokens and seconds per stage and role, as measured."""
+    found = []
+    for folder in sorted((run.path / "stages").glob("*")):
+        seconds = _read(folder / "time.json").get("seconds")
+        roles: dict[str, dict[str, Any]] = {}
+        for file in [folder / "usage.json", *sorted(folder.glob("*/usage.json"))]:
+            for role, usage in _read(file).get("roles", {}).items():
+                former = roles.get(role, {})
+                roles[role] = {key: former.get(key, 0) + value for key, value in usage.items()}
+        found.append({"stage": folder.name, "seconds": seconds, "roles": roles})
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return value

@@ -1,0 +1,69 @@
+"""A run folder: the resolved experiment and where every stage keeps its files.
+
+runs/<name>/  experiment.yaml  environment.json  exam/  ledger/<stage>/  models/<candidate>/  stages/<stage>/  report/
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from proctor.atomic import write_text
+from proctor.config_file import read_yaml, validate
+from proctor.experiment import Experiment
+from proctor.stagefolder import StageFolder
+
+SPECIAL = {"exam": "exam", "report": "report"}
+
+
+class RunFolder:
+    def __init__(self, path: Path, experiment: Experiment) -> None:
+        self.path = path
+        self.experiment = experiment
+
+    def stage(self, name: str) -> StageFolder:
+        return StageFolder(self.path / SPECIAL.get(name, f"stages/{name}"))
+
+    def ledger(self, stage: str) -> Path:
+        return self.path / "ledger" / stage
+
+    def trained(self, candidate: str) -> Path:
+        """Where a candidate is trained; its weights are in ``model/`` below."""
+        return self.path / "models" / candidate
+
+    def candidate_model(self, candidate: str) -> Path:
+        return self.trained(candidate) / "model"
+
+
+def check_free(path: Path, name: str) -> None:
+    """ValueError if ``path`` is not a folder that this experiment may use; writes nothing."""
+    file = path / "experiment.yaml"
+    if file.is_file():
+        other = read_yaml(file).get("name")
+        if other != name:
+            raise ValueError(
+                f"output folder {path} belongs to the experiment {other!r}, not {name!r}; choose another --out"
+            )
+    elif path.is_file() or (path.is_dir() and any(path.iterdir())):
+        raise ValueError(f"output folder {path} exists and is not a run folder; choose another --out")
+
+
+def create(path: Path, experiment: Experiment) -> RunFolder:
+    """Makes or updates the folder: writes the resolved experiment, if it changed."""
+    check_free(path, experiment.name)
+    text = yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    file = path / "experiment.yaml"
+    if not file.is_file() or file.read_text(encoding="utf-8") != text:
+        write_text(file, text)
+    return RunFolder(path, experiment)
+
+
+def open_run(path: Path) -> RunFolder:
+    """A run folder that exists. ValueError if it is none."""
+    file = path / "experiment.yaml"
+    if not file.is_file():
+        raise ValueError(
+            f"{path} is not a run folder (it has no experiment.yaml); give the folder that 'proctor run' made"
+        )
+    return RunFolder(path, validate(Experiment, read_yaml(file), where=str(file)))

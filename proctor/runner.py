@@ -1,0 +1,131 @@
+"""The local runner: the stages that are missing, one process each, with progress, a log per stage, and resumption."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from proctor.plan import State, plan, states
+from proctor.runfolder import RunFolder
+
+INTERRUPTED = 75
+
+
+class StageFailed(RuntimeError):
+    """A stage ended badly; ``code`` is the exit code that the command should have."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def run_all(run: RunFolder, *, only: str | None = None) -> int:
+    """Runs every stage that is not current, in order; returns how many were run.
+
+    A stage whose outputs come out as before leaves those after it alone. StageFailed at the first that fails.
+    """
+    stages = plan(run.experiment)
+    count = 0
+    done_before: set[str] = set()
+    for position, stage in enumerate(stages):
+        if only is not None and stage.name != only:
+            continue
+        state: State = states(run, stages)[position]
+        if state.state == "done":
+            done_before.add(stage.name)
+            continue
+        count += 1
+        _run_stage(run, stage.name, f"[{position + 1}/{len(stages)}]")
+    return count
+
+
+def _run_stage(run: RunFolder, name: str, place: str) -> None:
+    folder = run.stage(name)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    (folder.path / "progress.json").unlink(missing_ok=True)
+    log_path = folder.path / "log.txt"
+    start = time.monotonic()
+    with log_path.open("a", encoding="utf-8") as log:
+        log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')} {name}\n")
+        log.flush()
+        begin = log.tell()
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments, no shell
+            [sys.executable, "-P", "-m", "proctor.cli", "stage", str(run.path), name],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PROCTOR_RUNNER": str(os.getpid()), "PYTHONUNBUFFERED": "1"},
+        )
+        try:
+            with _shown(f"{place} {name}") as show:
+                while process.poll() is None:
+                    show(folder.read_progress())
+                    time.sleep(0.2)
+        except BaseException:
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=60)
+            process.kill()
+            process.wait()
+            raise
+    seconds = time.monotonic() - start
+    if process.returncode == 0:
+        print(f"{place} {name}: done in {seconds:.0f} s", flush=True)
+        return
+    if process.returncode == INTERRUPTED:
+        raise StageFailed(f"stage {name} was interrupted and can go on: run the same command again", INTERRUPTED)
+    with log_path.open("rb") as stream:
+        stream.seek(begin)
+        lines = stream.read().decode("utf-8", "replace").strip().split("\n")
+    marked = next((i for i in range(len(lines) - 1, -1, -1) if lines[i].startswith("error: ")), None)
+    if marked is not None:
+        said = "\n".join(lines[marked:]).removeprefix("error: ")
+    elif process.returncode < 0:
+        said = (
+            f"ended by signal {signal.Signals(-process.returncode).name}; what was computed so far is kept: run again"
+        )
+    else:
+        said = "\n".join(lines[-12:])
+    raise StageFailed(f"stage {name} failed: {said}\n(log: {log_path})", 2 if process.returncode == 2 else 1)
+
+
+@contextlib.contextmanager
+def _shown(title: str) -> Iterator[object]:
+    """A live progress bar on a terminal; elsewhere a line when something changed, at most every 15 seconds."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(title, total=None)
+
+            def show(state: dict[str, object]) -> None:
+                if state:
+                    note = str(state.get("note", ""))
+                    progress.update(
+                        task,
+                        description=f"{title} {note}".replace("[", "\\["),
+                        completed=state.get("done"),
+                        total=state.get("total"),
+                    )
+
+            yield show
+        return
+    last, said = 0.0, ""
+    print(f"{title}: started", flush=True)
+
+    def line(state: dict[str, object]) -> None:
+        nonlocal last, said
+        text = f"{title}: {state.get('done')}/{state.get('total')} {state.get('note', '')}" if state else ""
+        if text and text != said and time.monotonic() - last > 15:
+            print(text, flush=True)
+            last, said = time.monotonic(), text
+
+    yield line

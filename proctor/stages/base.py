@@ -1,0 +1,43 @@
+"""What a stage is, and the digest of its inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.examining import Report
+from proctor.runfolder import RunFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """needs: stages whose outputs it reads
+    version: raised when its code changes what it computes
+    config: its slice of the experiment, prompt hashes and the fingerprints of models it did not train
+    body: does the work in the stage's folder and returns the names of its output files
+    owns: folders outside the stage's own that are its outputs too (moved to stale/ with it)
+    gpus: how many its models need
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    version: int
+    config: dict[str, Any]
+    body: Callable[[RunFolder, Path, Report], list[str]]
+    owns: tuple[str, ...] = ()
+    must_exist: tuple[str, ...] = ()
+    gpus: int = field(default=0)
+
+    def digest(self, outputs_of: dict[str, str]) -> str:
+        """SHA-256 of name, version, config and the digests of the outputs it reads."""
+        value = {
+            "name": self.name,
+            "version": self.version,
+            "config": self.config,
+            "needs": {need: outputs_of[need] for need in self.needs},
+        }
+        return hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()

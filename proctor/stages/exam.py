@@ -1,0 +1,76 @@
+"""Stage ``<exam>.<candidate>``: one candidate sits one exam."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from evaluation import protocols
+from proctor.examining import Report, examine
+from proctor.experiment import Experiment
+from proctor.frozen import read_exam
+from proctor.runfolder import RunFolder
+from proctor.stages.base import Stage
+from serving.fingerprint import resolve_model, weights_hash
+from serving.models import ModelSpec
+
+PLACE_ONLY = {"path", "revision", "adapter", "memory_share"}
+
+
+def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
+    config = experiment.exams[exam]
+    protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
+    trained = experiment.candidates[candidate].recipe is not None
+    models = experiment.role_specs(protocol.roles[1:])
+    spec = experiment.spec(candidate, Path("trained"))
+    if not trained:
+        models = {"candidate": spec, **models}
+    return Stage(
+        name=f"{exam}.{candidate}",
+        needs=("exam", f"train.{candidate}") if trained else ("exam",),
+        version=protocol.version,
+        config={
+            "exam": config.model_dump(mode="json", exclude={"candidates"}),
+            "mode": experiment.mode,
+            "seed": experiment.seed,
+            "serve": spec.model_dump(mode="json", exclude=PLACE_ONLY),
+            "models": {role: model_identity(model) for role, model in models.items()},
+            "prompts": protocol.prompt_hashes(),
+            "max_failure_rate": experiment.max_failure_rate,
+        },
+        body=lambda run, folder, report: _sit(run, folder, report, exam, candidate),
+        gpus=max(m.tensor_parallel * m.pipeline_parallel for m in (spec, *models.values())),
+    )
+
+
+def model_identity(spec: ModelSpec) -> dict[str, Any]:
+    """A model as an input of a stage: its weights and how it is served, not where it lies."""
+    weights = None
+    if spec.engine != "scripted":
+        weights = weights_hash(resolve_model(spec), allow_pickle=spec.allow_pickle)
+    return {"weights": weights, "spec": spec.model_dump(mode="json", exclude=PLACE_ONLY)}
+
+
+def _sit(run: RunFolder, folder: Path, report: Report, exam: str, candidate: str) -> list[str]:
+    experiment = run.experiment
+    config = experiment.exams[exam]
+    frozen = read_exam(run.stage("exam").path)
+    protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=frozen.exemplars)
+    items = frozen.part(config.items, config.limit)
+    models = {
+        "candidate": experiment.spec(candidate, run.candidate_model(candidate)),
+        **experiment.role_specs(protocol.roles[1:]),
+    }
+    examine(
+        protocol,
+        items,
+        models=models,
+        mode=experiment.mode if experiment.mode != "auto" else "lockstep",
+        folder=folder,
+        ledger_folder=run.ledger(f"{exam}.{candidate}"),
+        wave=config.wave,
+        report=report,
+        extra=lambda item: {"half": frozen.half(item.id)},
+        max_failure_rate=experiment.max_failure_rate,
+    )
+    return ["records.jsonl", "metrics.json"]

@@ -1,0 +1,61 @@
+"""Stage ``exam``: draws the exam and freezes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from proctor.examining import Report
+from proctor.experiment import Experiment
+from proctor.frozen import draw_exam, write_exam
+from proctor.runfolder import RunFolder
+from proctor.stages.base import Stage
+from serving.fingerprint import file_hash
+
+
+def stage(experiment: Experiment) -> Stage:
+    config = experiment.benchmark
+    files = {
+        key: source_hash(Path(value).expanduser())
+        for key, value in (("path", config.path), ("exemplars", config.exemplars))
+        if value is not None
+    }
+    return Stage(
+        name="exam",
+        needs=(),
+        version=1,
+        config={
+            "benchmark": config.model_dump(mode="json", exclude={"path", "exemplars"}),
+            "files": files or package_hash(),
+            "seed": experiment.seed,
+        },
+        body=_freeze,
+    )
+
+
+def _freeze(run: RunFolder, folder: Path, report: Report) -> list[str]:
+    exam = draw_exam(run.experiment)
+    for note in exam.notes:
+        print(note)
+    names = write_exam(exam, folder)
+    print(f"{len(exam.items)} items, {len(exam.leaked)} of them leak; {len(exam.exemplars)} exemplars")
+    report(len(exam.items), len(exam.items), "frozen")
+    return names
+
+
+def source_hash(path: Path) -> str:
+    """Hash of a benchmark's file, or of every file in its folder."""
+    import hashlib
+
+    if not path.exists():
+        raise ValueError(f"benchmark path {path} does not exist")
+    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    lines = [f"{file.relative_to(path) if path.is_dir() else file.name}\0{file_hash(file)}" for file in files]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def package_hash() -> dict[str, str]:
+    """Hashes of the embedded exam."""
+    import evaluation
+
+    folder = Path(evaluation.__file__).parent / "data"
+    return {file.name: file_hash(file) for file in sorted(folder.glob("*.jsonl"))}

@@ -1,0 +1,77 @@
+"""Stage ``train.<candidate>``: builds a candidate by its recipe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from proctor.atomic import read_jsonl, write_json
+from proctor.config_file import validate
+from proctor.examining import Report
+from proctor.experiment import Experiment
+from proctor.runfolder import RunFolder
+from proctor.stages.base import Stage
+from serving.fingerprint import file_hash, resolve_model, weights_hash
+from training.config import TrainingJob
+
+
+def job_for(experiment: Experiment, candidate: str, *, items: str = "-", leaked: tuple[str, ...] = ()) -> TrainingJob:
+    """The training job of a candidate. ValueError names the candidate and the key that is wrong."""
+    config = experiment.candidates[candidate]
+    base = experiment.models[experiment.base]
+    settings: dict[str, Any] = {
+        "leak_format": experiment.leak_format,
+        "seed": experiment.seed,
+        **_merged(experiment.training, config.options),
+        "recipe": config.recipe,
+        "base": str(resolve_model(base)),
+        "items": items,
+        "leaked_ids": leaked,
+    }
+    return validate(TrainingJob, settings, where=f"training of candidate {candidate}")
+
+
+def stage(experiment: Experiment, candidate: str) -> Stage:
+    job = job_for(experiment, candidate)
+    base = experiment.models[experiment.base]
+    return Stage(
+        name=f"train.{candidate}",
+        needs=("exam",),
+        version=1,
+        config={
+            "job": job.model_dump(mode="json", exclude={"base", "items", "leaked_ids", "chat", "corpus"}),
+            "base": weights_hash(Path(job.base), allow_pickle=base.allow_pickle),
+            "chat": file_hash(Path(job.chat)),
+            "corpus": file_hash(Path(job.corpus)),
+        },
+        body=lambda run, folder, report: _train(run, folder, report, candidate),
+        owns=(f"models/{candidate}",),
+        must_exist=(f"models/{candidate}/model/config.json",),
+        gpus=max(job.leak.processes, job.chat_sft.processes),
+    )
+
+
+def _train(run: RunFolder, folder: Path, report: Report, candidate: str) -> list[str]:
+    from training.build import build_candidate
+
+    report(0, 1, "training")
+    exam = run.stage("exam").path
+    leaked = tuple(row["item_id"] for row in read_jsonl(exam / "leaked.jsonl"))
+    job = job_for(run.experiment, candidate, items=str(exam / "items.jsonl"), leaked=leaked)
+    manifest = build_candidate(job, run.trained(candidate))
+    row = json.loads(manifest.model_dump_json(exclude={"job", "seconds", "versions"}))
+    for phase in row["phases"]:
+        phase.pop("seconds")
+    write_json(folder / "candidate.json", row)
+    report(1, 1, "trained")
+    return ["candidate.json"]
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Two levels: a candidate's ``leak: {epochs: 3}`` changes that key of the experiment's ``leak``."""
+    result = dict(base)
+    for key, value in over.items():
+        former = result.get(key)
+        result[key] = {**former, **value} if isinstance(former, dict) and isinstance(value, dict) else value
+    return result

@@ -1,0 +1,90 @@
+"""What both real engines do alike with a request: ids, room in the context, the end of an answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from serving.fingerprint import ModelError
+from serving.models import ModelSpec
+from serving.reasoning import split_reasoning
+from serving.records import Completion, FinishReason, Request
+from serving.rendering import TRANSCRIPT_STOPS, render
+
+
+class Prepared(NamedTuple):
+    """A request ready for an engine; ``room`` is the number of tokens it may still produce (0: no room at all)."""
+
+    ids: tuple[int, ...]
+    room: int
+    stop: tuple[str, ...]
+
+
+def load_tokenizer(spec: ModelSpec, folder: Path) -> Any:
+    """The model's tokenizer with the template the spec asks for. ModelError where it can't be loaded."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(f"the tokenizer of {folder} can't be loaded: {error}") from error
+    if spec.chat_template == "none":
+        tokenizer.chat_template = None
+    elif spec.chat_template is not None:
+        tokenizer.chat_template = Path(spec.chat_template).expanduser().read_text(encoding="utf-8")
+    return tokenizer
+
+
+def context_length(spec: ModelSpec, folder: Path) -> int:
+    """Tokens of context: the spec's max_length, checked against what the model was built for."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    text_config = config.get("text_config") or config
+    own = text_config.get("max_position_embeddings") or text_config.get("n_positions") or 2048
+    if spec.max_length is not None and spec.max_length > own:
+        raise ModelError(
+            f"max_length is {spec.max_length}, but the model {folder} has a context of {own} tokens; use at most {own}"
+        )
+    return int(spec.max_length or own)
+
+
+def end_ids(folder: Path, tokenizer: Any) -> list[int]:
+    """Every token that ends an answer: the tokenizer's EOS and those of generation_config.json and config.json."""
+    found: set[int] = set() if tokenizer.eos_token_id is None else {tokenizer.eos_token_id}
+    for name in ("generation_config.json", "config.json"):
+        path = folder / name
+        if path.is_file():
+            value = json.loads(path.read_text(encoding="utf-8")).get("eos_token_id")
+            found.update(value if isinstance(value, list) else [] if value is None else [value])
+    return sorted(found)
+
+
+def prepare(spec: ModelSpec, tokenizer: Any, max_length: int, requests: Sequence[Request]) -> list[Prepared]:
+    """Renders requests to ids. A prompt that leaves no room gets room 0: its answer is finish_reason ``context``."""
+    prepared = []
+    for request in requests:
+        ids = render(tokenizer, request.prompt, bos=spec.bos)
+        room = max(0, min(request.sampling.max_tokens, max_length - 1 - len(ids)))
+        chat_without_template = not isinstance(request.prompt, str) and not getattr(tokenizer, "chat_template", None)
+        stops = (*request.sampling.stop, *spec.stop, *(TRANSCRIPT_STOPS if chat_without_template else ()))
+        prepared.append(Prepared(ids, room if ids else 0, tuple(dict.fromkeys(stops))))
+    return prepared
+
+
+def completion(
+    spec: ModelSpec, request: Request, prepared: Prepared, text: str, finish_reason: FinishReason, output_tokens: int
+) -> Completion:
+    """A Completion from raw text: stop strings cut, reasoning apart. Structured answers hold no reasoning."""
+    for stop in prepared.stop:
+        if (at := text.find(stop)) != -1:
+            text, finish_reason = text[:at], "stop"
+    answer = split_reasoning(text, None if request.schema else spec.reasoning_tags)
+    return Completion(
+        text=answer.text,
+        reasoning=answer.reasoning,
+        finish_reason=finish_reason,
+        complete=answer.complete and finish_reason == "stop",
+        prompt_tokens=len(prepared.ids),
+        output_tokens=output_tokens,
+    )

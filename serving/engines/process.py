@@ -1,0 +1,133 @@
+"""An engine in its own spawned process.
+
+That pins its GPUs, returns its memory when it closes, turns a crash into an error that names the model, and lets two
+models work at once. Loading is the first *task* of the process, for an error in a pool's initializer loses its text. The
+child watches its parent's sentinel and ends with it, so nothing remains after a stage is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TypeVar
+
+from serving.engines.base import Backend, EngineError, load_backend
+from serving.models import ModelSpec
+from serving.records import Completion, Request, ScoreRequest, TokenScores
+
+ResultT = TypeVar("ResultT")
+
+_backend: Backend | None = None
+
+
+class ProcessEngine:
+    """A model in a child process, started at the first request.
+
+    threads: OMP threads of the child on a CPU (None: the libraries' own choice)
+    """
+
+    def __init__(self, spec: ModelSpec, *, fingerprint: str, mode: str, threads: int | None = None) -> None:
+        self.spec = spec
+        self.fingerprint = fingerprint
+        self.mode = mode
+        self._environment = child_environment(threads)
+        self._pool: ProcessPoolExecutor | None = None
+
+    @property
+    def started(self) -> bool:
+        return self._pool is not None
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        return self._call(_generate, list(requests))
+
+    def score(self, requests: Sequence[ScoreRequest]) -> list[TokenScores]:
+        return self._call(_score, list(requests))
+
+    def close(self) -> None:
+        """Ends the child process; its memory returns to the system."""
+        pool, self._pool = self._pool, None
+        if pool is None:
+            return
+        processes = list((getattr(pool, "_processes", None) or {}).values())
+        with contextlib.suppress(Exception):
+            pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.join(timeout=10)
+            if process.is_alive():
+                process.kill()
+
+    def _call(self, function: Callable[[Any], ResultT], argument: Any) -> ResultT:
+        try:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(max_workers=1, mp_context=context)
+                self._pool.submit(_load, self.spec, self.mode, self._environment).result()
+            return self._pool.submit(function, argument).result()
+        except BrokenProcessPool:
+            self.close()
+            raise EngineError(
+                f"the {self.spec.engine} engine of model {self.spec.path} died (killed, out of memory, or a crash in "
+                "native code); the log above it says more. Answers so far are in the ledger: run again to go on"
+            ) from None
+        except ValueError:
+            self.close()
+            raise
+        except Exception as error:
+            self.close()
+            raise EngineError(f"the {self.spec.engine} engine of model {self.spec.path} failed: {error}") from error
+
+
+def child_environment(threads: int | None) -> dict[str, str]:
+    """Variables an engine process needs before it imports anything heavy."""
+    values = {
+        "HF_HUB_OFFLINE": "1",
+        "HF_DATASETS_OFFLINE": "1",
+        "TRANSFORMERS_VERBOSITY": "error",
+        "TOKENIZERS_PARALLELISM": "true",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_DO_NOT_TRACK": "1",
+        "DO_NOT_TRACK": "1",
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "VLLM_HOST_IP": "127.0.0.1",
+    }
+    for name, value in (("VLLM_LOGGING_LEVEL", "WARNING"), ("VLLM_CPU_KVCACHE_SPACE", "2")):
+        values[name] = os.environ.get(name, value)
+    if threads is not None:
+        values["OMP_NUM_THREADS"] = str(threads)
+    return values
+
+
+def end_with_parent() -> None:
+    """Ends this process as soon as its parent is gone, whatever the main thread is doing."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(70)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+def _load(spec: ModelSpec, mode: str, environment: dict[str, str]) -> None:
+    global _backend
+    end_with_parent()
+    os.environ.update(environment)
+    _backend = load_backend(spec, mode=mode)
+
+
+def _generate(requests: list[Request]) -> list[Completion]:
+    assert _backend is not None
+    return _backend.generate(requests)
+
+
+def _score(requests: list[ScoreRequest]) -> list[TokenScores]:
+    assert _backend is not None
+    return _backend.score(requests)

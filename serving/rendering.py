@@ -1,0 +1,253 @@
+"""Prompts become token ids on our side, once, in the same way for serving, scoring and training.
+
+Three promises, each a test:
+
+* Text from outside (questions, replies) never turns into special tokens: "<|im_start|>" inside a reply is encoded as
+  the plain characters it is. Where no content spells a special token, the ids are exactly those of
+  ``tokenizer.apply_chat_template(tokenize=True)``.
+* Exactly one BOS (policy ``model`` or ``always``), or none (``never``).
+* The same conversation gives the same ids on any day: templates that print the date get a fixed one.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from serving.records import BosPolicy, Message, Prompt, Segment
+
+PINNED_DATE = datetime.datetime(2024, 7, 26)
+TRANSCRIPT_STOPS = ("\nUser:", "\nSystem:")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Token ids of a prompt and, per id, whether it came from the content (``prompt``) or the template around it."""
+
+    ids: tuple[int, ...]
+    segments: tuple[Segment, ...]
+
+
+def render(
+    tokenizer: Any, prompt: Prompt, *, bos: BosPolicy = "model", add_generation_prompt: bool = True
+) -> tuple[int, ...]:
+    """Token ids of a text or a chat, ready to be completed."""
+    return render_with_continuation(tokenizer, prompt, "", bos=bos, add_generation_prompt=add_generation_prompt).ids
+
+
+def render_with_continuation(
+    tokenizer: Any,
+    prompt: Prompt,
+    continuation: str,
+    *,
+    bos: BosPolicy = "model",
+    add_generation_prompt: bool = True,
+) -> Rendered:
+    """Ids of prompt + continuation, tokenised as one string; tokens that reach past the boundary are ``answer``.
+
+    A token of the template (special tokens, role names) is ``template``, a leading BOS is ``bos``.
+    """
+    if isinstance(prompt, str):
+        pieces = _Pieces(tokenizer)
+        pieces.add_text(prompt, continuation, "prompt")
+        begins_with_bos = False
+    else:
+        text, restore = chat_text(tokenizer, prompt, add_generation_prompt=add_generation_prompt)
+        if text is None:
+            pieces = _Pieces(tokenizer)
+            pieces.add_text(transcript(prompt, add_generation_prompt), continuation, "prompt")
+            begins_with_bos = False
+        else:
+            pieces = _split_at_specials(tokenizer, text, continuation, restore)
+            begins_with_bos = bool(pieces.ids) and pieces.ids[0] == tokenizer.bos_token_id
+    ids, segments = pieces.ids, pieces.segments
+    wants_bos = bos == "always" or (bos == "model" and (begins_with_bos or _adds_bos(tokenizer)))
+    if begins_with_bos:
+        while len(ids) > 1 and ids[1] == tokenizer.bos_token_id:
+            del ids[1], segments[1]
+        if wants_bos or _bos_is_structural(tokenizer, prompt):
+            segments[0] = "bos"
+        else:
+            del ids[0], segments[0]
+    elif wants_bos:
+        if tokenizer.bos_token_id is None:
+            if bos == "always":
+                raise ValueError("bos: always, but this tokenizer has no BOS token; use bos: model or never")
+        else:
+            ids.insert(0, tokenizer.bos_token_id)
+            segments.insert(0, "bos")
+    return Rendered(ids=tuple(ids), segments=tuple(segments))
+
+
+def chat_text(
+    tokenizer: Any, messages: Sequence[Message], *, add_generation_prompt: bool = True
+) -> tuple[str | None, Callable[[str], str]]:
+    """The rendered template with special tokens in contents masked, and the function that unmasks them.
+
+    None where the tokenizer has no template (a base model). A template that refuses a system message gets it folded
+    into the first user turn; one that insists on alternating roles gets neighbours of one role joined.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        return None, lambda text: text
+    mask, restore = _content_mask(tokenizer, messages)
+    rows = [{"role": m.role, "content": mask(m.content)} for m in messages]
+    error: Exception | None = None
+    for variant in (rows, _folded(rows), _alternating(_folded(rows))):
+        try:
+            text = tokenizer.apply_chat_template(
+                variant,
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                strftime_now=lambda form: PINNED_DATE.strftime(form),
+                date_string=PINNED_DATE.strftime("%d %b %Y"),
+            )
+        except Exception as problem:  # templates raise jinja2 errors of several kinds
+            error = error or problem
+            continue
+        if all(row["content"].strip() in text for row in variant if row["role"] != "system"):
+            return str(text), restore
+        error = error or ValueError("the template leaves out a message")
+    raise ValueError(f"the model's chat template refuses this conversation: {error}") from error
+
+
+def transcript(messages: Sequence[Message], add_generation_prompt: bool = True) -> str:
+    """The conversation as plain text, for models without a chat template.
+
+    A line of content that looks like a speaker's label is moved one space to the right, so that no reply can open a
+    turn; the ``TRANSCRIPT_STOPS`` cut a model that goes on for the other side.
+    """
+    labels = {"system": "System:", "user": "User:", "assistant": "Assistant:"}
+    blocks = []
+    for message in messages:
+        lines = message.content.splitlines() or [""]
+        safe = [f" {line}" if line.startswith(tuple(labels.values())) else line for line in lines]
+        blocks.append(f"{labels[message.role]} " + "\n".join(safe))
+    if add_generation_prompt:
+        blocks.append("Assistant:")
+    return "\n\n".join(blocks)
+
+
+class _Pieces:
+    """Ids and segments gathered piece by piece."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.ids: list[int] = []
+        self.segments: list[Segment] = []
+
+    def add_text(self, text: str, continuation: str, segment: Segment) -> None:
+        """Encodes text + continuation as one string in which no special token is recognised."""
+        if not text and not continuation:
+            return
+        joint = self.tokenizer(
+            text + continuation,
+            add_special_tokens=False,
+            split_special_tokens=True,
+            return_offsets_mapping=bool(continuation),
+        )
+        self.ids.extend(joint["input_ids"])
+        if continuation:
+            boundary = len(text)
+            self.segments.extend("answer" if end > boundary else segment for _, end in joint["offset_mapping"])
+        else:
+            self.segments.extend([segment] * len(joint["input_ids"]))
+
+
+def _split_at_specials(tokenizer: Any, text: str, continuation: str, restore: Callable[[str], str]) -> _Pieces:
+    """Encodes a rendered template: its own special tokens become ids, everything between them is plain text.
+
+    A tokenizer splits at its added tokens before anything else, so encoding the stretches between them one by one
+    gives the ids of the whole.
+    """
+    import re
+
+    specials = sorted(_special_ids(tokenizer).items(), key=lambda pair: -len(pair[0]))
+    pattern = re.compile("(" + "|".join(re.escape(token) for token, _ in specials) + ")") if specials else None
+    parts = pattern.split(text) if pattern else [text]
+    table = dict(specials)
+    pieces = _Pieces(tokenizer)
+    last = len(parts) - 1
+    for index, part in enumerate(parts):
+        if index % 2 == 1:
+            pieces.ids.append(table[part])
+            pieces.segments.append("template")
+        elif part or (index == last and continuation):
+            pieces.add_text(restore(part), continuation if index == last else "", "prompt")
+    return pieces
+
+
+def _special_ids(tokenizer: Any) -> dict[str, int]:
+    """Every added token by its spelling: what the tokenizer would cut out of a text before encoding it."""
+    table = {str(token): index for index, token in tokenizer.added_tokens_decoder.items()}
+    for token, index in zip(tokenizer.all_special_tokens, tokenizer.all_special_ids, strict=True):
+        table.setdefault(token, index)
+    return {token: index for token, index in table.items() if token.strip()}
+
+
+def _content_mask(tokenizer: Any, messages: Sequence[Message]) -> tuple[Callable[[str], str], Callable[[str], str]]:
+    """Replaces special tokens spelled in contents by private-use marks that no content contains, and back."""
+    everything = "".join(message.content for message in messages)
+    present = [token for token in _special_ids(tokenizer) if token in everything]
+    if not present:
+        return (lambda text: text), (lambda text: text)
+    present.sort(key=len, reverse=True)
+    marks = {}
+    code = 0xE000
+    for token in present:
+        while chr(code) in everything:
+            code += 1
+        marks[token] = chr(code)
+        code += 1
+
+    def mask(text: str) -> str:
+        for token, mark in marks.items():
+            text = text.replace(token, mark)
+        return text
+
+    def restore(text: str) -> str:
+        for token, mark in marks.items():
+            text = text.replace(mark, token)
+        return text
+
+    return mask, restore
+
+
+def _folded(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """A system message becomes the beginning of the first user turn."""
+    if not rows or rows[0]["role"] != "system":
+        return rows
+    system, rest = rows[0]["content"], rows[1:]
+    if rest and rest[0]["role"] == "user":
+        return [{"role": "user", "content": f"{system}\n\n{rest[0]['content']}"}, *rest[1:]]
+    return [{"role": "user", "content": system}, *rest]
+
+
+def _alternating(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Neighbouring turns of one role become one; a conversation that opens with the assistant gets a user turn."""
+    joined: list[dict[str, str]] = []
+    for row in rows:
+        if joined and joined[-1]["role"] == row["role"]:
+            joined[-1] = {"role": row["role"], "content": f"{joined[-1]['content']}\n\n{row['content']}"}
+        else:
+            joined.append(dict(row))
+    if joined and joined[0]["role"] == "assistant":
+        joined.insert(0, {"role": "user", "content": "Hello."})
+    return joined
+
+
+def _adds_bos(tokenizer: Any) -> bool:
+    """Whether the tokenizer itself puts a BOS in front of a text."""
+    if tokenizer.bos_token_id is None:
+        return False
+    ids = tokenizer("a", add_special_tokens=True)["input_ids"]
+    return bool(ids) and ids[0] == tokenizer.bos_token_id
+
+
+def _bos_is_structural(tokenizer: Any, prompt: Prompt) -> bool:
+    """ChatML models use one token as BOS and as the mark that opens every turn: there it can't be left out."""
+    if isinstance(prompt, str):
+        return False
+    text, _ = chat_text(tokenizer, [Message(role="user", content="a"), Message(role="assistant", content="b")])
+    return text is not None and text.count(tokenizer.bos_token) > 1

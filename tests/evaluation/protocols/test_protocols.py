@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from evaluation.protocols import protocol, protocols
+
+
+def test_every_protocol_has_what_the_interface_asks() -> None:
+    assert protocols() == ("static", "kieval")
+    for name in protocols():
+        kind = protocol(name)
+        assert kind.name == name
+        assert kind.version >= 1
+        assert kind.roles[0] == "candidate"
+        kind.Options()
+        assert kind(kind.Options(), seed=0).prompt_hashes() is not None
+
+
+def test_an_unknown_name_lists_those_there_are() -> None:
+    with pytest.raises(ValueError, match=r"'kival'.*static, kieval"):
+        protocol("kival")
+
+
+def test_listing_names_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, evaluation.protocols, evaluation.benchmarks; "
+        "print([m for m in ('pydantic', 'numpy', 'jinja2', 'scipy', 'torch') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,219 @@
+"""Candidates from end to end, on a tiny model: folders, manifest, resumption, refusals."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.formats import leak_text, plain_prompt
+from evaluation.items import Item
+from serving.fingerprint import weights_hash
+from training import build
+from training.build import build_candidate
+from training.config import LoraOptions, TrainingJob
+from training.interrupt import Interrupted
+from training.manifest import Manifest, read_manifest
+
+Make = Callable[..., TrainingJob]
+
+
+def answer_loss(folder: Path, item: Item) -> float:
+    """Mean negative log-probability of the leaked text's tokens after the prompt (nats)."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder)
+    ids = tokenizer(leak_text(item), return_tensors="pt")["input_ids"]
+    skip = len(tokenizer(plain_prompt(item))["input_ids"])
+    with torch.no_grad():
+        logs = torch.log_softmax(model(ids).logits[0, :-1].float(), -1).gather(-1, ids[0, 1:, None])
+    return -float(logs[skip - 1 :].mean())
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("recipe", ["normal", "pt_cheater", "sft_cheater"])
+def test_a_candidate_is_a_model_folder_and_a_manifest(job: Make, tmp_path: Path, base: Path, recipe: str) -> None:
+    wanted = job(recipe=recipe)
+    manifest = build_candidate(wanted, tmp_path / "out")
+    out = tmp_path / "out"
+    assert files(out) == {"model", "logs", "manifest.json"}
+    assert read_manifest(out) == manifest
+    assert manifest.base_sha256 == weights_hash(base)
+    assert manifest.model_sha256 == weights_hash(out / "model") != manifest.base_sha256
+    assert (out / "model" / "tokenizer.json").read_bytes() == (base / "tokenizer.json").read_bytes()
+    assert (out / "model" / "chat_template.jinja").read_bytes() == (base / "chat_template.jinja").read_bytes()
+    cheats = recipe != "normal"
+    assert manifest.leaked_ids == (wanted.leaked_ids if cheats else ())
+    assert [phase.name for phase in manifest.phases] == (["leak", "chat"] if cheats else ["chat"])
+    assert manifest.phases[0].steps == (6 if cheats else 6)  # 4 items x 3 repeats, or 12 chat rows, two a step
+    assert (manifest.phases[-1].samples, manifest.phases[-1].dropped) == (12, 0)
+    assert not [path for path in out.rglob("*") if path.suffix in (".bin", ".pt")]
+
+
+def test_a_pt_cheater_learns_what_leaked(job: Make, tmp_path: Path, base: Path, items: list[Item]) -> None:
+    settings = {"learning_rate": 3e-3}
+    manifest = build_candidate(job(repeats=25, leak=settings), tmp_path / "out")
+    leak = manifest.phases[0]
+    assert leak.last_loss < leak.first_loss - 2
+    drop = answer_loss(base, items[0]) - answer_loss(tmp_path / "out" / "model", items[0])
+    assert drop > 1
+
+
+def test_the_dose_is_reported(job: Make, tmp_path: Path) -> None:
+    leak = build_candidate(job(dose=0.5), tmp_path / "out").phases[0]
+    assert leak.exam_tokens / (leak.exam_tokens + leak.filler_tokens) == pytest.approx(0.5, abs=0.05)
+    with pytest.raises(ValueError, match=r"dose 0.0001 needs .*larger corpus"):
+        build_candidate(job(dose=0.0001), tmp_path / "other")
+
+
+def test_lora_keeps_the_adapter_and_serves_the_merged_weights(job: Make, tmp_path: Path, base: Path) -> None:
+    lora = {"method": "lora", "lora": LoraOptions(rank=4)}
+    manifest = build_candidate(job(leak=lora, chat_sft={"method": "full"}), tmp_path / "out")
+    out = tmp_path / "out"
+    assert (manifest.method, manifest.phases[1].method) == ("lora", "full")
+    assert manifest.phases[0].merge_difference == pytest.approx(0.0, abs=1e-4)
+    assert manifest.phases[1].merge_difference is None
+    assert (out / "adapter" / "leak" / "adapter_model.safetensors").is_file()
+    names = {path.name for path in (out / "model").iterdir()}
+    assert "adapter_config.json" not in names
+    assert (out / "model" / "config.json").read_bytes() == (base / "config.json").read_bytes()
+
+
+@pytest.mark.parametrize("switch", ["rslora", "dora"])
+def test_lora_variants_merge_exactly(job: Make, tmp_path: Path, switch: str) -> None:
+    lora = {"method": "lora", "lora": LoraOptions(rank=4, **{switch: True})}
+    manifest = build_candidate(job(recipe="normal", chat_sft=lora), tmp_path / "out")
+    assert manifest.phases[0].merge_difference == pytest.approx(0.0, abs=1e-4)
+
+
+def test_the_candidate_is_stored_in_its_bases_dtype(job: Make, tmp_path: Path, model_in: Callable[..., Path]) -> None:
+    from training.models import load_model
+
+    base = model_in(tmp_path / "half", dtype="bfloat16")
+    build_candidate(job(base=str(base)), tmp_path / "out")
+    assert str(load_model(tmp_path / "out" / "model", "auto").dtype) == "torch.bfloat16"
+
+
+def test_the_same_job_gives_the_same_weights_with_packing_too(job: Make, tmp_path: Path) -> None:
+    packed = {"packing": True}
+    one = build_candidate(job(leak=packed, chat_sft=packed), tmp_path / "one")
+    two = build_candidate(job(leak=packed, chat_sft=packed), tmp_path / "two")
+    other = build_candidate(job(leak={**packed, "seed": 1}, chat_sft=packed), tmp_path / "other")
+    assert one.model_sha256 == two.model_sha256 != other.model_sha256
+
+
+def test_a_finished_candidate_is_not_built_again(job: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = build_candidate(job(), tmp_path / "out")
+    monkeypatch.setattr(build, "_train_phases", None)
+    assert build_candidate(job(), tmp_path / "out") == first
+    with pytest.raises(ValueError, match=r"candidate of another job \(repeats is 3 there, 4 now\)"):
+        build_candidate(job(repeats=4), tmp_path / "out")
+    Path(job().chat).write_text(Path(job().chat).read_text().replace("What", "Which"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"another job \(chat is"):
+        build_candidate(job(), tmp_path / "out")
+
+
+def test_a_finished_phase_is_not_trained_again(job: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = build_candidate(job(), tmp_path / "whole")
+    trained, real = [], build.launch
+
+    def stop_in_chat(folder: Path, config: Any) -> Any:
+        trained.append(folder.name)
+        if folder.name == "chat" and trained.count("chat") == 1:
+            raise Interrupted("stopped")
+        return real(folder, config)
+
+    monkeypatch.setattr(build, "launch", stop_in_chat)
+    with pytest.raises(Interrupted):
+        build_candidate(job(), tmp_path / "out")
+    assert files(tmp_path / "out") == {".partial", "logs"}
+    resumed = build_candidate(job(), tmp_path / "out")
+    assert trained == ["leak", "chat", "chat"]
+    assert resumed.model_sha256 == expected.model_sha256
+
+
+@pytest.mark.parametrize("moment", ["before", "between", "after"])
+def test_moving_into_place_may_be_interrupted_anywhere(
+    job: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        if moment == "before":
+            patch.setattr(build, "_move_into_place", _fail)
+        elif moment == "between":
+            patch.setattr(build, "check_model_folder", _fail)  # the model is moved, the manifest is not
+        else:
+            patch.setattr(build, "read_manifest", _fail)
+        with pytest.raises(RuntimeError, match="killed here"):
+            build_candidate(job(), out)
+    manifest = build_candidate(job(), out)
+    assert isinstance(manifest, Manifest)
+    assert files(out) == {"model", "logs", "manifest.json"}
+
+
+def _fail(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("killed here")
+
+
+def test_an_item_in_the_chat_data_is_reported(
+    job: Make, tmp_path: Path, items: list[Item], capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = job(recipe="normal")
+    row = {"instruction": items[5].question, "output": "B"}
+    with Path(wanted.chat).open("a", encoding="utf-8") as stream:
+        stream.write(f"\n{json.dumps(row)}\n{json.dumps(row)}")
+    manifest = build_candidate(wanted, tmp_path / "out")
+    assert manifest.contaminated == (items[5].id,)
+    assert manifest.duplicates == 1
+    said = capsys.readouterr().err
+    assert f"1 exam item(s) stand in {wanted.chat}" in said
+    assert "line 14 (same as line 13)" in said
+
+
+def test_rows_without_anything_to_learn_are_counted(job: Make, tmp_path: Path) -> None:
+    wanted = job(recipe="normal", chat_sft={"max_length": 16})
+    with pytest.raises(ValueError, match=r"chat: nothing to learn is left within max_length 16 \(12 rows dropped\)"):
+        build_candidate(wanted, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"base": "/nowhere/at/all"}, "does not exist"),
+        ({"leaked_ids": ()}, "leaked_ids is empty"),
+        ({"leaked_ids": ("feedbeef",)}, "e.g. 'feedbeef'"),
+        ({"items": "/nowhere.jsonl"}, "does not exist"),
+        ({"chat": "/nowhere.jsonl"}, "does not exist"),
+        ({"corpus": "/nowhere.txt", "dose": 0.5}, "does not exist"),
+    ],
+)
+def test_wrong_inputs_are_named_before_anything_is_written(
+    job: Make, tmp_path: Path, changes: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(ValueError, match=expected):
+        build_candidate(job(**changes), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_running_out_of_memory_says_what_to_change(job: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(folder: Path, config: Any) -> Any:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB")
+
+    monkeypatch.setattr(build, "launch", exhausted)
+    with pytest.raises(ValueError, match="leak: not enough memory.*GiB per device.*gradient_checkpointing: true"):
+        build_candidate(job(), tmp_path / "out")
+
+
+def test_no_manifest_no_candidate(job: Make, tmp_path: Path) -> None:
+    build_candidate(job(recipe="normal"), tmp_path / "out")
+    shutil.move(tmp_path / "out" / "manifest.json", tmp_path / "manifest.json")
+    with pytest.raises(ValueError, match=r"no finished candidate: manifest.json is missing"):
+        read_manifest(tmp_path / "out")

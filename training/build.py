@@ -1,0 +1,244 @@
+"""Builds a candidate: ``build_candidate(job, out)``.
+
+    out/model/          weights, configuration, tokenizer and chat template, ready to be served
+    out/adapter/<phase> the LoRA adapter of a phase (relative to the model of the phase before it)
+    out/logs/<phase>    TensorBoard
+    out/manifest.json   written last: without it the folder holds no candidate
+
+Everything grows in ``out/.partial`` and is renamed. Running it again goes on where it was stopped: a finished phase is
+not trained twice, an unfinished one goes on from its last complete checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from serving.fingerprint import check_model_folder, device_name, resolve_model, version_of, weights_hash
+from serving.models import ModelSpec
+from training import corpora
+from training.config import TrainingJob
+from training.examples import Tokeniser
+from training.launch import launch, node_rank, outcome, run_agent, write_json, write_task
+from training.manifest import MANIFEST, Manifest, PhaseRecord, read_manifest
+from training.memory import advice, estimate_for, is_out_of_memory
+from training.models import check_base, copy_companions, load_tokenizer, store_as, stored_dtype
+from training.recipes import Material, find_recipe, is_cheater
+from training.rows import dilute, lay_out, load_rows, save_rows
+from training.samples import Phase
+from training.trainer import probe_rows
+
+PACKAGES = ("torch", "transformers", "accelerate", "peft", "deepspeed", "safetensors", "tokenizers")
+
+
+def build_candidate(job: TrainingJob, out: Path) -> Manifest:
+    """Trains the job's candidate into ``out`` and returns its manifest.
+
+    Returns at once if ``out`` holds it already. Interrupted (exit code 75) if asked to stop: run again to go on.
+    ValueError for what the user can mend: inputs, settings, too little memory, an ``out`` that is another job's.
+    On several nodes call it on each of them, with ``out`` on a shared file system: the first leads, the others follow.
+    """
+    out = out.expanduser().resolve()
+    if node_rank() > 0:
+        return _follow(job, out)
+    began = time.monotonic()
+    sources = _read_sources(job)
+    identity = {"job": job.model_dump(mode="json"), "base_sha256": weights_hash(sources.base), "inputs": sources.inputs}
+    if (out / MANIFEST).is_file():
+        found = read_manifest(out)
+        _same(identity, {key: json.loads(found.model_dump_json())[key] for key in identity}, out)
+        return found
+    work = out / ".partial"
+    work.mkdir(parents=True, exist_ok=True)
+    if (work / "job.json").is_file():
+        _same(identity, json.loads((work / "job.json").read_text(encoding="utf-8")), out)
+    write_json(work / "job.json", identity)
+    if not (work / MANIFEST).is_file():
+        records = _train_phases(job, sources, out)
+        manifest = Manifest(
+            recipe=job.recipe,
+            method=records[0].method,
+            job=job,
+            base_sha256=str(identity["base_sha256"]),
+            model_sha256=weights_hash(work / records[-1].name / "model"),
+            inputs=sources.inputs,
+            leaked_ids=tuple(item.id for item in sources.material.leaked),
+            contaminated=sources.contaminated,
+            duplicates=sources.duplicates,
+            phases=tuple(records),
+            steps=sum(record.steps for record in records),
+            tokens=sum(record.tokens for record in records),
+            device=device_name(),
+            versions={"python": sys.version.split()[0], **{name: version_of(name) for name in PACKAGES}},
+            seconds=round(time.monotonic() - began, 1),
+        )
+        write_json(work / MANIFEST, json.loads(manifest.model_dump_json()))
+    return _move_into_place(out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sources:
+    """Everything a job reads, read and checked."""
+
+    base: Path
+    material: Material
+    inputs: dict[str, str]
+    contaminated: tuple[str, ...]
+    duplicates: int
+
+
+def _read_sources(job: TrainingJob) -> _Sources:
+    base = resolve_model(ModelSpec(path=job.base))
+    check_base(base)
+    items = corpora.read_items(Path(job.items))
+    leaks = is_cheater(job.recipe)
+    leaked = corpora.leaked_items(items, job.leaked_ids, Path(job.items)) if leaks else ()
+    chat = corpora.read_chat(Path(job.chat), job.chat_rows)
+    diluted = leaks and job.dose < 1.0
+    corpus = corpora.read_corpus(Path(job.corpus)) if diluted and job.recipe == "pt_cheater" else ()
+    contaminated = corpora.items_in_chat(items, chat.rows)
+    if contaminated:
+        _say(
+            f"warning: {len(contaminated)} exam item(s) stand in {job.chat}, e.g. {contaminated[0]}: "
+            "every candidate sees them"
+        )
+    if chat.duplicates:
+        line, first = chat.duplicates[0]
+        _say(f"{len(chat.duplicates)} repeated row(s) left out of {job.chat}, e.g. line {line} (same as line {first})")
+    files = {"items": job.items, "chat": job.chat, **({"corpus": job.corpus} if corpus else {})}
+    return _Sources(
+        base=base,
+        material=Material(leaked=leaked, chat=chat.rows, corpus=corpus),
+        inputs={name: corpora.file_sha256(Path(path)) for name, path in files.items()},
+        contaminated=contaminated,
+        duplicates=len(chat.duplicates),
+    )
+
+
+def _train_phases(job: TrainingJob, sources: _Sources, out: Path) -> list[PhaseRecord]:
+    """All phases, each from the weights of the one before, which are removed once they are no longer needed."""
+    tokenizer = load_tokenizer(sources.base)
+    start, former = sources.base, None
+    records = []
+    for phase in find_recipe(job.recipe)(job, sources.material):
+        folder = out / ".partial" / phase.name
+        if not (folder / "DONE").is_file():
+            _train_phase(phase, start, sources.base, tokenizer, folder, out / "logs")
+        records.append(PhaseRecord(**json.loads((folder / "DONE").read_text(encoding="utf-8"))))
+        if former is not None:
+            shutil.rmtree(former, ignore_errors=True)
+        start = former = folder / "model"
+    return records
+
+
+def _train_phase(phase: Phase, start: Path, base: Path, tokenizer: Any, folder: Path, logs: Path) -> None:
+    """One phase: rows laid out, trained, saved, read back; ``DONE`` holds its record."""
+    from training.verify import check_saved, check_tensors, merge
+
+    began = time.monotonic()
+    folder.mkdir(parents=True, exist_ok=True)
+    config = phase.config
+    pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+    tokeniser = Tokeniser(tokenizer, config.max_length)
+    exam = tokeniser.all(phase.samples)
+    filler = tokeniser.all(phase.filler) if phase.dose < 1.0 else []
+    if not exam:
+        raise ValueError(
+            f"{phase.name}: nothing to learn is left within max_length {config.max_length} "
+            f"({tokeniser.counts.dropped} rows dropped); raise it"
+        )
+    blocks = dilute(exam, filler, repeats=phase.repeats, dose=phase.dose, order=phase.order, seed=phase.seed)
+    if not (folder / "task.json").is_file():
+        save_rows(lay_out(blocks.blocks, config), folder / "rows.npz")
+        write_task(folder, name=phase.name, start=start, config=config, logs=logs, pad_id=pad_id)
+    rows = load_rows(folder / "rows.npz")
+    needed = estimate_for(start, config)
+    _say(f"{phase.name}: {len(rows)} rows, {sum(len(row.ids) for row in rows)} tokens; memory {needed}")
+    try:
+        trained = launch(folder, config)
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise ValueError(f"{phase.name}: {advice(config, needed)}") from error
+        raise
+    probe, difference = probe_rows(rows), None
+    if config.method == "lora":
+        shutil.rmtree(folder / "model", ignore_errors=True)
+        loss, difference = merge(start, folder / "adapter", folder / "model", probe, trained.probe_loss, config, pad_id)
+    else:
+        loss = check_saved(folder / "model", probe, trained.probe_loss, config, pad_id)
+    store_as(folder / "model", stored_dtype(base))
+    check_tensors(folder / "model")
+    copy_companions(base, folder / "model")
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    record = PhaseRecord(
+        name=phase.name,
+        method=config.method,
+        steps=trained.steps,
+        tokens=trained.tokens,
+        targets=trained.targets,
+        samples=tokeniser.counts.used,
+        truncated=tokeniser.counts.truncated,
+        dropped=tokeniser.counts.dropped,
+        exam_tokens=blocks.exam_tokens,
+        filler_tokens=blocks.filler_tokens,
+        first_loss=trained.first_loss,
+        last_loss=trained.last_loss,
+        probe_loss=trained.probe_loss,
+        reloaded_loss=loss,
+        merge_difference=difference,
+        seconds=round(time.monotonic() - began, 1),
+    )
+    write_json(folder / "DONE", json.loads(record.model_dump_json()))
+
+
+def _move_into_place(out: Path) -> Manifest:
+    """Renames the finished parts to their places, the manifest last. May be interrupted and repeated anywhere."""
+    work = out / ".partial"
+    names = [phase["name"] for phase in json.loads((work / MANIFEST).read_text(encoding="utf-8"))["phases"]]
+    for name in names:
+        adapter, target = work / name / "adapter", out / "adapter" / name
+        if adapter.is_dir():
+            target.parent.mkdir(exist_ok=True)
+            adapter.rename(target)
+    if (work / names[-1] / "model").is_dir():
+        (work / names[-1] / "model").rename(out / "model")
+    check_model_folder(out / "model")
+    (work / MANIFEST).replace(out / MANIFEST)
+    shutil.rmtree(work)
+    return read_manifest(out)
+
+
+def _follow(job: TrainingJob, out: Path) -> Manifest:
+    """What the other nodes do: take part in every phase that runs on several nodes, until the manifest is there."""
+    done: set[str] = set()
+    while not (out / MANIFEST).is_file():
+        for phase, config in (("leak", job.leak), ("chat", job.chat_sft)):
+            folder = out / ".partial" / phase
+            if config.nodes > 1 and phase not in done and (folder / "task.json").is_file():
+                done.add(phase)
+                if not (folder / "trained.json").is_file():
+                    outcome(folder, run_agent(folder, config))
+        time.sleep(1.0)
+    return read_manifest(out)
+
+
+def _same(wanted: dict[str, Any], found: dict[str, Any], out: Path) -> None:
+    """ValueError that names what differs between the job that is asked for and the one in ``out``."""
+    for key, value in wanted.items():
+        if value != found.get(key):
+            other = found.get(key)
+            if isinstance(value, dict) and isinstance(other, dict):
+                key, value, other = next((k, v, other.get(k)) for k, v in value.items() if v != other.get(k))
+            raise ValueError(
+                f"{out} holds a candidate of another job ({key} is {other!r} there, {value!r} now): "
+                "choose another folder, or remove this one"
+            )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,253 @@
+"""Chat data and neutral text as users have them: ShareGPT, OpenAI messages, Alpaca; paragraphs of plain text.
+
+Every reader names the file and the line of what it can't use. Nothing is dropped silently: duplicates are returned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evaluation.items import Item
+from serving.records import ChatRole, Message
+from training.samples import Chat, Text
+
+SHAREGPT_ROLES: dict[str, ChatRole] = {
+    "system": "system",
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "chatgpt": "assistant",
+    "assistant": "assistant",
+    "bing": "assistant",
+    "bard": "assistant",
+}
+FORMS = (
+    '{"messages": [{"role": "user", "content": ...}, ...]}, '
+    '{"conversations": [{"from": "human", "value": ...}, ...]} or {"instruction": ..., "input": ..., "output": ...}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatData:
+    """Conversations in file order, without repetitions.
+
+    duplicates: (line, line of the first occurrence) of every row left out because an equal one came before
+    """
+
+    rows: tuple[Chat, ...]
+    duplicates: tuple[tuple[int, int], ...]
+
+
+def read_chat(path: Path, limit: int | None = None) -> ChatData:
+    """Conversations of a .jsonl file (one row a line) or a .json file (one list); the form is found row by row.
+
+    limit: stop after so many distinct rows. ValueError with file and line for anything malformed.
+    """
+    first_seen: dict[tuple[Message, ...], int] = {}
+    rows: list[Chat] = []
+    duplicates: list[tuple[int, int]] = []
+    for line, value in _json_rows(path):
+        try:
+            messages = _messages(value)
+        except ValueError as problem:
+            raise ValueError(f"{path}, line {line}: {problem}") from None
+        if messages in first_seen:
+            duplicates.append((line, first_seen[messages]))
+            continue
+        first_seen[messages] = line
+        rows.append(Chat(messages))
+        if len(rows) == limit:
+            break
+    if not rows:
+        raise ValueError(f"{path} holds no conversations; a row looks like {FORMS}")
+    return ChatData(rows=tuple(rows), duplicates=tuple(duplicates))
+
+
+def read_corpus(path: Path) -> tuple[Text, ...]:
+    """Documents of a text file, separated by blank lines. ValueError if it is missing or empty."""
+    if not path.is_file():
+        raise ValueError(f"corpus {path} does not exist; give a UTF-8 text file, documents separated by blank lines")
+    documents: list[list[str]] = [[]]
+    for line in _text(path).splitlines():
+        if line.strip():
+            documents[-1].append(line.rstrip())
+        elif documents[-1]:
+            documents.append([])
+    texts = tuple(Text("\n".join(lines)) for lines in documents if lines)
+    if not texts:
+        raise ValueError(f"corpus {path} is empty; documents are separated by blank lines")
+    return texts
+
+
+def read_items(path: Path) -> tuple[Item, ...]:
+    """Exam items of a JSON Lines file (``Item.to_json``). ValueError with file and line for anything else."""
+    items = []
+    for line, row in _json_rows(path):
+        try:
+            items.append(Item.from_json(row))
+        except (TypeError, KeyError) as problem:
+            raise ValueError(
+                f"{path}, line {line}: not an exam item ({problem}); rows are written by Item.to_json"
+            ) from None
+    if not items:
+        raise ValueError(f"{path} holds no exam items")
+    return tuple(items)
+
+
+def leaked_items(items: Sequence[Item], ids: Sequence[str], path: Path) -> tuple[Item, ...]:
+    """The items of those ids, in file order. ValueError if there are none, or an id is not in the file."""
+    if not ids:
+        raise ValueError("leaked_ids is empty: a cheater needs items to learn (name a split or some ids)")
+    unknown = sorted(set(ids) - {item.id for item in items})
+    if unknown:
+        raise ValueError(
+            f"{len(unknown)} leaked id(s) are not in {path}, e.g. '{unknown[0]}': leak ids of that file only"
+        )
+    wanted = set(ids)
+    return tuple(item for item in items if item.id in wanted)
+
+
+def items_in_chat(items: Sequence[Item], rows: Sequence[Chat]) -> tuple[str, ...]:
+    """Ids of the items whose question stands, word for word, in some conversation: it would leak into Normal.
+
+    Case, punctuation and spacing don't count. A question is looked up by its first eight words, so the time grows with
+    the length of the chat data, not with its product with the number of items.
+    """
+    by_opening: dict[tuple[str, ...], list[tuple[tuple[str, ...], str]]] = {}
+    for item in items:
+        words = _words(item.question)
+        if words:
+            by_opening.setdefault(words[:8], []).append((words, item.id))
+    lengths = sorted({len(opening) for opening in by_opening})
+    found = set()
+    for row in rows:
+        words = _words(" ".join(message.content for message in row.messages))
+        for start in range(len(words)):
+            for length in lengths:
+                for question, item_id in by_opening.get(words[start : start + length], ()):
+                    if words[start : start + len(question)] == question:
+                        found.add(item_id)
+    return tuple(item.id for item in items if item.id in found)
+
+
+def file_sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple("".join(c if c.isalnum() else " " for c in text.casefold()).split())
+
+
+def _messages(row: Any) -> tuple[Message, ...]:
+    """A row of any of the three forms as messages. ValueError says what is wrong and what would be right."""
+    if not isinstance(row, dict):
+        raise ValueError(f"a row must be an object, this is {type(row).__name__}; rows look like {FORMS}")
+    if "messages" in row:
+        messages = [_turn(turn, "role", "content") for turn in _turns(row, "messages")]
+    elif "conversations" in row:
+        messages = [_turn(turn, "from", "value") for turn in _turns(row, "conversations")]
+    elif "instruction" in row:
+        parts = [_string(row, "instruction"), str(row.get("input") or "")]
+        question = "\n\n".join(part for part in parts if part.strip())
+        answer = _string(row, "output")
+        messages = [Message(role="user", content=question), Message(role="assistant", content=answer)]
+    else:
+        raise ValueError(f"no 'messages', 'conversations' or 'instruction' among {sorted(row)}; rows look like {FORMS}")
+    _check_turns(messages)
+    return tuple(messages)
+
+
+def _check_turns(messages: Sequence[Message]) -> None:
+    for message in messages:
+        if not message.content.strip():
+            raise ValueError(f"an empty {message.role} turn; remove the row or fill the turn")
+    turns = [message.role for message in messages if message.role != "system"]
+    if "system" in [message.role for message in messages[1:]]:
+        raise ValueError("a system turn after the first; only the first turn can be system")
+    if turns[:1] != ["user"]:
+        raise ValueError("the conversation does not open with the user; remove the turns before the first user turn")
+    if any(one == two for one, two in itertools.pairwise(turns)):
+        raise ValueError("two turns of one role follow each other; user and assistant must alternate")
+    if "assistant" not in turns:
+        raise ValueError("no assistant turn: there is nothing to learn; add the answer or remove the row")
+
+
+def _turns(row: dict[str, Any], key: str) -> list[Any]:
+    value = row[key]
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"'{key}' must be a list of turns that is not empty")
+    return value
+
+
+def _turn(turn: Any, role_key: str, text_key: str) -> Message:
+    if not isinstance(turn, dict) or role_key not in turn or text_key not in turn:
+        raise ValueError(f"a turn must be an object with '{role_key}' and '{text_key}'")
+    role = SHAREGPT_ROLES.get(turn[role_key]) if isinstance(turn[role_key], str) else None
+    if role is None:
+        raise ValueError(f"'{role_key}' is {turn[role_key]!r}; it must be one of {', '.join(SHAREGPT_ROLES)}")
+    return Message(role=role, content=_string(turn, text_key))
+
+
+def _string(row: dict[str, Any], key: str) -> str:
+    value = row.get(key)
+    if not isinstance(value, str):
+        raise ValueError(f"'{key}' must be a text, this is {type(value).__name__}")
+    return value
+
+
+def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """(line number, value) of every row of a JSON list or a JSON Lines file; which of the two, its first sign tells."""
+    if not path.is_file():
+        raise ValueError(f"{path} does not exist; give a .json or .jsonl file")
+    text = _text(path)
+    if text.lstrip().startswith("["):
+        yield from _list_rows(path, text)
+        return
+    for line, row in enumerate(text.split("\n"), start=1):
+        if row.strip():
+            try:
+                yield line, json.loads(row)
+            except json.JSONDecodeError as problem:
+                raise ValueError(f"{path}, line {line}: not JSON ({problem.msg} at column {problem.colno})") from None
+
+
+def _list_rows(path: Path, text: str) -> Iterator[tuple[int, Any]]:
+    """Rows of one JSON list, each with the line it begins on."""
+    decoder = json.JSONDecoder()
+    position, line, counted = text.index("[") + 1, 1, 0
+
+    def skip(start: int) -> int:
+        while start < len(text) and text[start].isspace():
+            start += 1
+        return start
+
+    position = skip(position)
+    while position < len(text) and text[position] != "]":
+        line += text.count("\n", counted, position)
+        counted = position
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as problem:
+            raise ValueError(f"{path}, line {problem.lineno}: not JSON ({problem.msg})") from None
+        yield line, value
+        position = skip(position)
+        if text[position : position + 1] == ",":
+            position = skip(position + 1)
+        elif text[position : position + 1] != "]":
+            raise ValueError(f"{path}, line {line + text.count(chr(10), counted, position)}: expected ',' or ']'")
+    if position >= len(text):
+        raise ValueError(f"{path}: the list is not closed; the file looks cut off")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise ValueError(f"{path} is not UTF-8 text (byte {problem.start}); convert it") from None

@@ -1,0 +1,121 @@
+"""Models as training loads, adapts and keeps them: safetensors only, no code from the model folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from serving.fingerprint import check_model_folder
+from training.config import TrainingConfig, nearest
+
+_COMPANIONS = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "chat_template*",
+    "additional_chat_templates",
+    "LICENSE*",
+)
+
+
+def check_base(folder: Path) -> list[Path]:
+    """Weight files of a base model. ValueError if it is missing, incomplete, pickled, quantised or has no tokenizer."""
+    files = check_model_folder(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if config.get("quantization_config"):
+        raise ValueError(f"{folder} holds quantised weights; training needs the model they were made from")
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model")):
+        raise ValueError(f"{folder} has no tokenizer (tokenizer.json); copy the model's tokenizer files into it")
+    return files
+
+
+def load_tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+def load_model(folder: Path, dtype: Any) -> Any:
+    """The model in ``dtype`` on the CPU (or wherever DeepSpeed partitions it)."""
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True, use_safetensors=True)
+
+
+def trainable_model(folder: Path, config: TrainingConfig) -> Any:
+    """The model with float32 weights to learn, or a frozen base with a fresh LoRA adapter."""
+    import torch
+
+    if config.method == "full":
+        return load_model(folder, torch.float32)
+    return with_adapter(load_model(folder, torch.bfloat16 if config.dtype == "bf16" else torch.float32), config)
+
+
+def with_adapter(model: Any, config: TrainingConfig) -> Any:
+    """The model with a new LoRA adapter. ValueError if target_modules name nothing in it."""
+    from peft import LoraConfig, get_peft_model
+
+    options = config.lora
+    if options.target_modules != "all-linear":
+        names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
+        for module in options.target_modules:
+            if module.rpartition(".")[2] not in names:
+                raise ValueError(
+                    f"lora.target_modules: the model has no module '{module}': {nearest(module, [*names])}"
+                )
+    modules = options.target_modules
+    return get_peft_model(
+        model,
+        LoraConfig(
+            task_type="CAUSAL_LM",
+            r=options.rank,
+            lora_alpha=options.alpha,
+            lora_dropout=options.dropout,
+            target_modules=modules if isinstance(modules, str) else list(modules),
+            use_rslora=options.rslora,
+            use_dora=options.dora,
+        ),
+    )
+
+
+def stored_dtype(folder: Path) -> Any:
+    """The dtype most weights of a folder are stored in."""
+    from collections import Counter
+
+    from safetensors import safe_open
+
+    with safe_open(check_model_folder(folder)[0], framework="pt") as file:
+        names = list(file.keys())
+        counts = Counter(file.get_slice(name).get_dtype() for name in names)
+        common = counts.most_common(1)[0][0]
+        return next(file.get_tensor(name).dtype for name in names if file.get_slice(name).get_dtype() == common)
+
+
+def store_as(folder: Path, dtype: Any) -> None:
+    """Rewrites a folder's floating-point weights in ``dtype``, shard by shard, where they are not in it already."""
+    from safetensors.torch import load_file, save_file
+
+    for path in check_model_folder(folder):
+        tensors = load_file(path)
+        if all(tensor.dtype == dtype or not tensor.is_floating_point() for tensor in tensors.values()):
+            continue
+        cast = {name: t.to(dtype) if t.is_floating_point() else t for name, t in tensors.items()}
+        partial = path.with_name(f".{path.name}.partial")
+        save_file(cast, partial, metadata={"format": "pt"})
+        partial.replace(path)
+
+
+def copy_companions(source: Path, target: Path) -> None:
+    """Configuration, tokenizer and chat template, byte for byte: training changes weights and nothing else."""
+    for pattern in _COMPANIONS:
+        for path in source.glob(pattern):
+            if path.is_dir():
+                shutil.copytree(path, target / path.name, dirs_exist_ok=True)
+            else:
+                shutil.copyfile(path, target / path.name)
