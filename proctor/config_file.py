@@ -1,4 +1,4 @@
-"""YAML to a validated model: OmegaConf reads and interpolates, pydantic validates, and errors say what would be right."""
+"""YAML to a validated model: OmegaConf interpolates, pydantic validates, and errors say what would be right."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def explain(error: ValidationError, model: type[BaseModel], where: str) -> list[
             lines.append(f"{where}: key {key!r} is missing")
         else:
             given = "" if isinstance(fault["input"], dict | list) else f" (given: {fault['input']!r})"
-            lines.append(f"{where}: {key}: {fault['msg'].removeprefix('Value error, ')}{given}")
+            place = f"{where}: {key}" if location else where
+            lines.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}{given}")
     return lines
 
 

@@ -66,7 +66,7 @@ def examine(
     failures = int(metrics.get("unscored", 0))
     if failures > max_failure_rate * len(rows):
         raise RuntimeError(
-            f"{failures} of {len(rows)} items have no result, more than max_failure_rate {max_failure_rate:g} allows; read "
-            f"{folder / 'records.jsonl'}, then mend the models or options, or raise max_failure_rate"
+            f"{failures} of {len(rows)} items have no result, more than max_failure_rate {max_failure_rate:g} allows; "
+            f"read {folder / 'records.jsonl'}, then mend the models or options, or raise max_failure_rate"
         )
     return metrics

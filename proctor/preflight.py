@@ -17,10 +17,7 @@ from serving.models import ModelSpec
 
 def preflight(experiment: Experiment) -> tuple[FrozenExam, list[Stage]]:
     """Checks the whole experiment. ValueError with the first fault: what, where, and what would be right."""
-    used = {experiment.base, *experiment.roles.values()}
-    used |= {candidate.model for candidate in experiment.candidates.values() if candidate.model is not None}
-    for name in sorted(used):
-        check_model(experiment.models[name], f"models.{name}")
+    check_models(experiment)
     exam = draw_exam(experiment)
     for name, config in experiment.exams.items():
         try:
@@ -35,6 +32,14 @@ def preflight(experiment: Experiment) -> tuple[FrozenExam, list[Stage]]:
         if candidate.recipe is not None:
             check_training(experiment, name)
     return exam, plan(experiment)
+
+
+def check_models(experiment: Experiment) -> None:
+    """Every model that the experiment uses, by its name in ``models``."""
+    used = {experiment.base, *experiment.roles.values()}
+    used |= {candidate.model for candidate in experiment.candidates.values() if candidate.model is not None}
+    for name in sorted(used):
+        check_model(experiment.models[name], f"models.{name}")
 
 
 def check_model(spec: ModelSpec, where: str) -> None:

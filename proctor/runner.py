@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 from proctor.plan import State, plan, states
 from proctor.runfolder import RunFolder
@@ -96,7 +97,7 @@ def _run_stage(run: RunFolder, name: str, place: str) -> None:
 
 
 @contextlib.contextmanager
-def _shown(title: str) -> Iterator[object]:
+def _shown(title: str) -> Iterator[Callable[[dict[str, Any]], None]]:
     """A live progress bar on a terminal; elsewhere a line when something changed, at most every 15 seconds."""
     if sys.stderr.isatty():
         from rich.console import Console
@@ -106,7 +107,7 @@ def _shown(title: str) -> Iterator[object]:
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(title, total=None)
 
-            def show(state: dict[str, object]) -> None:
+            def show(state: dict[str, Any]) -> None:
                 if state:
                     note = str(state.get("note", ""))
                     progress.update(
@@ -121,7 +122,7 @@ def _shown(title: str) -> Iterator[object]:
     last, said = 0.0, ""
     print(f"{title}: started", flush=True)
 
-    def line(state: dict[str, object]) -> None:
+    def line(state: dict[str, Any]) -> None:
         nonlocal last, said
         text = f"{title}: {state.get('done')}/{state.get('total')} {state.get('note', '')}" if state else ""
         if text and text != said and time.monotonic() - last > 15:

@@ -123,8 +123,8 @@ class StageFolder:
                 holder = self.holder()
                 if holder is not None:
                     raise StageBusy(
-                        f"stage {self.path.name} is being run by process {holder['pid']} on {holder['host']}; wait for it, "
-                        f"or end it and run again"
+                        f"stage {self.path.name} is being run by process {holder['pid']} on {holder['host']}; "
+                        "wait for it, or end it and run again"
                     ) from None
                 file.unlink(missing_ok=True)
             finally:

@@ -41,7 +41,7 @@ def do_stage(run: RunFolder, name: str) -> bool:
 
 
 def _forget_half_done(run: RunFolder, owns: tuple[str, ...], digest: str, marker: Path) -> None:
-    """Half-finished work of other inputs (a training interrupted before the experiment was changed) can't be resumed."""
+    """Half-finished work of other inputs (an interrupted training, then a changed file) can't be resumed."""
     former = marker.read_text(encoding="utf-8").strip() if marker.is_file() else None
     if former is not None and former != digest:
         _move_owned(run, owns, marker.parent)

@@ -1,8 +1,8 @@
 """Who plays which role: engines, opened at the first request the ledger cannot answer.
 
-Roles that name the same model share one engine. Scoring always goes to the transformers engine (full vocabulary), unless
-the model is scripted; generation to the engine the model's spec names. On a GPU, engines whose memory shares do not fit
-together are never open at once: the idle one is closed first.
+Roles that name the same model share one engine. Scoring always goes to the transformers engine (full vocabulary),
+unless the model is scripted; generation to the engine the model's spec names. On a GPU, engines whose memory shares
+do not fit together are never open at once: the idle one is closed first.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Cast(AbstractContextManager["Cast"]):
                 if key not in self._seats:
                     engine = make_engine(used, fingerprint=key, mode=mode, threads=threads)
                     self._seats[key] = Seat(used, engine)
-                self._by_role[role, kind] = self._seats[key]  # type: ignore[index]
+                self._by_role[role, kind] = self._seats[key]
         self._on_cpu = device == "cpu"
 
     def fingerprint(self, role: str, kind: Kind) -> str:

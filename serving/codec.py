@@ -43,7 +43,8 @@ def encode_answer(answer: Completion | TokenScores) -> dict[str, Any]:
 
 def decode_answer(row: dict[str, Any]) -> Completion | TokenScores:
     if "logprobs" in row:
-        return TokenScores(**{key: tuple(value) if isinstance(value, list) else value for key, value in row.items()})
+        columns: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+        return TokenScores(**columns)
     return Completion(**row)
 
 

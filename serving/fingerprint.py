@@ -17,7 +17,7 @@ from typing import Any
 from serving.embedded_model import cache_folder
 from serving.models import ModelSpec
 
-RENDERING_VERSION = 1
+RENDERING_VERSION = 2
 """Raised when serving/rendering.py gives other ids for the same conversation."""
 
 _SMALL = ("*.json", "*.jinja", "*.model", "*.txt")

@@ -50,9 +50,10 @@ def inspect_model(name: str) -> Iterator[str]:
     count = sum(_product(info["shape"]) for info in tensors)
     size = sum(_product(info["shape"]) * _BYTES.get(info["dtype"], 2) for info in tensors)
     context = context_length(spec, folder)
+    dtypes = ", ".join(sorted({info["dtype"] for info in tensors}))
     yield f"folder        {folder}"
     yield f"architecture  {', '.join(config.get('architectures') or [config.get('model_type', '?')])}"
-    yield f"parameters    {count / 1e6:,.1f} M in {len(weights)} safetensors files ({', '.join(sorted({t['dtype'] for t in tensors}))})"
+    yield f"parameters    {count / 1e6:,.1f} M in {len(weights)} safetensors files ({dtypes})"
     yield f"context       {context} tokens"
     layers = text.get("num_hidden_layers") or text.get("n_layer")
     heads = text.get("num_key_value_heads") or text.get("num_attention_heads") or text.get("n_head")
@@ -61,7 +62,8 @@ def inspect_model(name: str) -> Iterator[str]:
             text.get("num_attention_heads") or text.get("n_head")
         )
         per_token = 2 * layers * heads * width * 2
-        yield f"cache         {per_token / 1024:.1f} KiB per token in 16 bit; {per_token * context / GIB:.2f} GiB for one full context"
+        full = per_token * context / GIB
+        yield f"cache         {per_token / 1024:.1f} KiB per token in 16 bit; {full:.2f} GiB for one full context"
     for gpus in (1, 2, 4, 8):
         yield (
             f"weights       {size / gpus / GIB:.2f} GiB per GPU on {gpus} (as stored)"

@@ -1,9 +1,9 @@
 """Every answer of a model, on disk before it is used: resuming, replaying and judging again need nothing else.
 
-``ledger/<stage>/<host>-<pid>-<start>.jsonl``: one segment per writer, never reopened, so that jobs on many nodes share a
-network file system without locks. A line is ``<crc32, 8 hex digits> <JSON>``; the first is a header, every other one a
-batch, written and fsynced whole. A bad line is skipped and counted wherever it stands; an unterminated tail counts as
-not yet written. The index in memory holds key -> (file, offset, length), not texts.
+``ledger/<stage>/<host>-<pid>-<start>.jsonl``: one segment per writer, never reopened, so that jobs on many nodes share
+a network file system without locks. A line is ``<crc32, 8 hex digits> <JSON>``; the first is a header, every other one
+a batch, written and fsynced whole. A bad line is skipped and counted wherever it stands; an unterminated tail counts
+as not yet written. The index in memory holds key -> (file, offset, length), not texts.
 
 In ``lockstep`` mode the unit of lookup is the batch (its key: the fingerprint and its ordered request keys): it is
 replayed whole or computed whole, because an answer found elsewhere would shrink the batch and could change its bits.
@@ -107,8 +107,9 @@ class Ledger:
         if self.folder is None:
             return
         keys = [request_key(fingerprint, request) for request in requests]
+        batch = batch_key(fingerprint, keys)
         line = {
-            "batch": batch_key(fingerprint, keys),
+            "batch": batch,
             "role": role,
             "fingerprint": fingerprint,
             "mode": mode,
@@ -124,7 +125,7 @@ class Ledger:
         stream.flush()
         os.fsync(stream.fileno())
         assert self._path is not None
-        self._note(line["batch"], keys, self._path, offset, len(data))
+        self._note(batch, keys, self._path, offset, len(data))
 
     def close(self) -> None:
         if self._stream is not None:

@@ -4,14 +4,15 @@ Three promises, each a test:
 
 * Text from outside (questions, replies) never turns into special tokens: "<|im_start|>" inside a reply is encoded as
   the plain characters it is. Where no content spells a special token, the ids are exactly those of
-  ``tokenizer.apply_chat_template(tokenize=True)``.
-* Exactly one BOS (policy ``model`` or ``always``), or none (``never``).
+  ``tokenizer.apply_chat_template(tokenize=True)``, after a BOS where the tokenizer adds one and the template does not.
+* Exactly one BOS at the beginning (policy ``model`` or ``always``), or none (``never``).
 * The same conversation gives the same ids on any day: templates that print the date get a fixed one.
 """
 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ TRANSCRIPT_STOPS = ("\nUser:", "\nSystem:")
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """Token ids of a prompt and, per id, whether it came from the content (``prompt``) or the template around it."""
+    """Token ids of a prompt and the segment of each; ``template`` are the special tokens that a chat template sets."""
 
     ids: tuple[int, ...]
     segments: tuple[Segment, ...]
@@ -47,20 +48,21 @@ def render_with_continuation(
 ) -> Rendered:
     """Ids of prompt + continuation, tokenised as one string; tokens that reach past the boundary are ``answer``.
 
-    A token of the template (special tokens, role names) is ``template``, a leading BOS is ``bos``.
+    A special token set by the template is ``template``, a leading BOS is ``bos``; everything else is ``prompt``, the
+    template's plain words (role names) too.
     """
     if isinstance(prompt, str):
         pieces = _Pieces(tokenizer)
-        pieces.add_text(prompt, continuation, "prompt")
+        pieces.add(prompt, continuation)
         begins_with_bos = False
     else:
         text, restore = chat_text(tokenizer, prompt, add_generation_prompt=add_generation_prompt)
         if text is None:
             pieces = _Pieces(tokenizer)
-            pieces.add_text(transcript(prompt, add_generation_prompt), continuation, "prompt")
+            pieces.add(transcript(prompt, add_generation_prompt), continuation)
             begins_with_bos = False
         else:
-            pieces = _split_at_specials(tokenizer, text, continuation, restore)
+            pieces = _encode_chat(tokenizer, text, continuation, restore)
             begins_with_bos = bool(pieces.ids) and pieces.ids[0] == tokenizer.bos_token_id
     ids, segments = pieces.ids, pieces.segments
     wants_bos = bos == "always" or (bos == "model" and (begins_with_bos or _adds_bos(tokenizer)))
@@ -86,8 +88,8 @@ def chat_text(
 ) -> tuple[str | None, Callable[[str], str]]:
     """The rendered template with special tokens in contents masked, and the function that unmasks them.
 
-    None where the tokenizer has no template (a base model). A template that refuses a system message gets it folded
-    into the first user turn; one that insists on alternating roles gets neighbours of one role joined.
+    None where the tokenizer has no template (a base model). A template that refuses or drops a system message gets it
+    folded into the first user turn; one that insists on alternating roles gets neighbours of one role joined.
     """
     if not getattr(tokenizer, "chat_template", None):
         return None, lambda text: text
@@ -106,7 +108,7 @@ def chat_text(
         except Exception as problem:  # templates raise jinja2 errors of several kinds
             error = error or problem
             continue
-        if all(row["content"].strip() in text for row in variant if row["role"] != "system"):
+        if all(row["content"].strip() in text for row in variant):
             return str(text), restore
         error = error or ValueError("the template leaves out a message")
     raise ValueError(f"the model's chat template refuses this conversation: {error}") from error
@@ -137,45 +139,65 @@ class _Pieces:
         self.ids: list[int] = []
         self.segments: list[Segment] = []
 
-    def add_text(self, text: str, continuation: str, segment: Segment) -> None:
-        """Encodes text + continuation as one string in which no special token is recognised."""
+    def add(self, text: str, continuation: str, specials: frozenset[int] = frozenset()) -> None:
+        """Encodes text + continuation as one string; special tokens are recognised only where ``specials`` are given."""
         if not text and not continuation:
             return
         joint = self.tokenizer(
             text + continuation,
             add_special_tokens=False,
-            split_special_tokens=True,
+            split_special_tokens=not specials,
             return_offsets_mapping=bool(continuation),
         )
-        self.ids.extend(joint["input_ids"])
-        if continuation:
-            boundary = len(text)
-            self.segments.extend("answer" if end > boundary else segment for _, end in joint["offset_mapping"])
-        else:
-            self.segments.extend([segment] * len(joint["input_ids"]))
+        ids = joint["input_ids"]
+        ends = [end for _, end in joint["offset_mapping"]] if continuation else [0] * len(ids)
+        self.ids.extend(ids)
+        self.segments.extend(
+            "template" if index in specials else "answer" if end > len(text) else "prompt"
+            for index, end in zip(ids, ends, strict=True)
+        )
 
 
-def _split_at_specials(tokenizer: Any, text: str, continuation: str, restore: Callable[[str], str]) -> _Pieces:
-    """Encodes a rendered template: its own special tokens become ids, everything between them is plain text.
+def _encode_chat(tokenizer: Any, text: str, continuation: str, restore: Callable[[str], str]) -> _Pieces:
+    """Encodes a rendered template: its own special tokens become ids, those spelled in contents stay plain text.
 
-    A tokenizer splits at its added tokens before anything else, so encoding the stretches between them one by one
-    gives the ids of the whole.
+    A stretch between two of the template's special tokens in which a content spells one is encoded alone, with no token
+    recognised; everything else goes to the tokenizer as it stands, for a tokenizer may treat the beginning of a text in
+    its own way (Llama-2, Mistral), and a special token may swallow the white space beside it (Phi-3).
     """
-    import re
-
-    specials = sorted(_special_ids(tokenizer).items(), key=lambda pair: -len(pair[0]))
-    pattern = re.compile("(" + "|".join(re.escape(token) for token, _ in specials) + ")") if specials else None
-    parts = pattern.split(text) if pattern else [text]
-    table = dict(specials)
+    table = _special_ids(tokenizer)
+    specials = frozenset(table.values())
     pieces = _Pieces(tokenizer)
+    if not table:
+        pieces.add(text, continuation)
+        return pieces
+    pattern = re.compile("(" + "|".join(re.escape(token) for token in sorted(table, key=len, reverse=True)) + ")")
+    parts = pattern.split(text)
     last = len(parts) - 1
-    for index, part in enumerate(parts):
-        if index % 2 == 1:
-            pieces.ids.append(table[part])
-            pieces.segments.append("template")
-        elif part or (index == last and continuation):
-            pieces.add_text(restore(part), continuation if index == last else "", "prompt")
+    clean = ""
+    for index in range(0, len(parts), 2):
+        part, plain = parts[index], restore(parts[index])
+        spelled = plain != part or (index == last and pattern.search(part + continuation))
+        if spelled:
+            pieces.add(clean, "", specials)
+            swallows = [_added(tokenizer, table[parts[at]]) for at in (index - 1, index + 1) if 0 <= at <= last]
+            if index > 0 and getattr(swallows[0], "rstrip", False):
+                plain = plain.lstrip()
+            if index < last and getattr(swallows[-1], "lstrip", False):
+                plain = plain.rstrip()
+            pieces.add(plain, continuation if index == last else "")
+            clean = ""
+        else:
+            clean += part
+        if index < last:
+            clean += parts[index + 1]
+    if not spelled:
+        pieces.add(clean, continuation, specials)
     return pieces
+
+
+def _added(tokenizer: Any, index: int) -> Any:
+    return tokenizer.added_tokens_decoder.get(index)
 
 
 def _special_ids(tokenizer: Any) -> dict[str, int]:
@@ -193,10 +215,11 @@ def _content_mask(tokenizer: Any, messages: Sequence[Message]) -> tuple[Callable
     if not present:
         return (lambda text: text), (lambda text: text)
     present.sort(key=len, reverse=True)
+    taken = everything + str(tokenizer.chat_template) + "".join(_special_ids(tokenizer))
     marks = {}
     code = 0xE000
     for token in present:
-        while chr(code) in everything:
+        while chr(code) in taken:
             code += 1
         marks[token] = chr(code)
         code += 1

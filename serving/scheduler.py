@@ -2,8 +2,8 @@
 
 *lockstep*: dialogues advance in waves cut from the frozen item order. A batch is a pure function of the configuration
 (wave w, step s, role r), never of timing; so an interrupted run that is repeated asks the very same batches, and the
-ledger answers those that were finished. Two waves may be in flight, each on its own thread: an engine still computes one
-wave's batch at a time, so their composition does not change.
+ledger answers those that were finished. Two waves may be in flight, each on its own thread: an engine still computes
+one wave's batch at a time, so their composition does not change.
 
 *fast* and *batch-invariant*: every engine takes whatever is waiting for it whenever it is free.
 """

@@ -42,10 +42,15 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def load_model(folder: Path, dtype: Any) -> Any:
-    """The model in ``dtype`` on the CPU (or wherever DeepSpeed partitions it)."""
+    """The model in ``dtype`` on the CPU (or wherever DeepSpeed partitions it).
+
+    Without a cache: none is needed in training, and with one transformers does not keep packed documents apart.
+    """
     from transformers import AutoModelForCausalLM
 
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True, use_safetensors=True)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True, use_safetensors=True)
+    model.config.use_cache = False
+    return model
 
 
 def trainable_model(folder: Path, config: TrainingConfig) -> Any:

@@ -58,7 +58,6 @@ def train(
     arguments = TrainingArguments(**_arguments(config, checkpoints))
     _same_kernels(config.seed)
     model = trainable_model(start, config)
-    model.config.use_cache = False
     if config.packing and not arguments.deepspeed:
         check_packing(model, rows, pad_id)
     rows_per_step = config.per_device_batch_size * config.gradient_accumulation * arguments.world_size

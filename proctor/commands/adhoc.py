@@ -119,6 +119,8 @@ def detect(
     from detection.detectors import build
     from proctor.adhoc import once
     from proctor.commands.options import model_spec
+    from proctor.atomic import write_json
+    from proctor.detecting import FILES
     from proctor.detecting import detect as run_detectors
     from proctor.preflight import check_model
     from proctor.stages.exam import model_identity
@@ -137,17 +139,17 @@ def detect(
     }
 
     def body(folder: Path, report: Any) -> list[str]:
-        run_detectors(
-            texts,
+        usage = run_detectors(
+            {folder: texts},
             chosen,
             model=spec,
             mode="lockstep",
-            folder=folder,
             ledger_folder=folder / "ledger",
             seed=seed,
             report=report,
         )
-        return ["records.jsonl", "scores.jsonl", "metrics.json"]
+        write_json(folder / "usage.json", usage)
+        return list(FILES)
 
     if not once(out, inputs, body):
         print("nothing to do: done already")
@@ -161,7 +163,8 @@ def detect(
         else:
             low, high = row["auc_ci"]
             print(
-                f"  {name:22} AUC {row['auc']:.3f} [{low:.3f}, {high:.3f}]  TPR@5%FPR {row['tpr_at_5']:.3f}  n {row['n']}"
+                f"  {name:22} AUC {row['auc']:.3f} [{low:.3f}, {high:.3f}]  "
+                f"TPR@5%FPR {row['tpr_at_5']:.3f}  n {row['n']}"
             )
 
 

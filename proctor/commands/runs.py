@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +26,7 @@ def run(
     from proctor.environment import write_environment
     from proctor.experiment import load_experiment
     from proctor.plan import find, plan, states
-    from proctor.preflight import preflight
+    from proctor.preflight import check_models, preflight
     from proctor.runfolder import RunFolder, check_free, create
     from proctor.runner import run_all
 
@@ -36,6 +35,7 @@ def run(
     loaded = load_experiment(experiment, changes)
     folder = out or Path("runs") / loaded.name
     check_free(folder, loaded.name)
+    check_models(loaded)
     stages = plan(loaded)
     if only is not None:
         find(stages, only)
@@ -53,7 +53,6 @@ def run(
         return
     made = create(folder, loaded)
     write_environment(made.path)
-    os.chdir(Path.cwd())
     run_all(made, only=only)
     if only is None:
         from proctor.report.table import print_table

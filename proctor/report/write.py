@@ -70,11 +70,7 @@ def _usage(run: RunFolder) -> list[dict[str, Any]]:
     found = []
     for folder in sorted((run.path / "stages").glob("*")):
         seconds = _read(folder / "time.json").get("seconds")
-        roles: dict[str, dict[str, Any]] = {}
-        for file in [folder / "usage.json", *sorted(folder.glob("*/usage.json"))]:
-            for role, usage in _read(file).get("roles", {}).items():
-                former = roles.get(role, {})
-                roles[role] = {key: former.get(key, 0) + value for key, value in usage.items()}
+        roles = _read(folder / "usage.json").get("roles", {})
         found.append({"stage": folder.name, "seconds": seconds, "roles": roles})
     return found
 

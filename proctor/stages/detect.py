@@ -7,7 +7,7 @@ from pathlib import Path
 from detection.audit import exam_texts
 from detection.detectors import build
 from proctor.atomic import write_json
-from proctor.detecting import detect
+from proctor.detecting import FILES, detect
 from proctor.examining import Report
 from proctor.experiment import Experiment
 from proctor.frozen import read_exam
@@ -57,23 +57,17 @@ def _detect(run: RunFolder, folder: Path, report: Report, candidate: str) -> lis
     assert config is not None
     exam = read_exam(run.stage("exam").path)
     spec = subject(experiment, candidate, run.candidate_model(candidate))
-    names = []
-    for how in config.formats:
-        target = folder / how
-        target.mkdir(parents=True, exist_ok=True)
-        detect(
-            exam_texts(exam.items, exam.leaked, how, experiment.leak_format),
-            config.methods,
-            model=spec,
-            mode=experiment.mode if experiment.mode != "auto" else "lockstep",
-            folder=target,
-            ledger_folder=run.ledger(f"detect.{candidate}"),
-            seed=experiment.seed,
-            report=lambda done, total, note, how=how: report(done, total, f"{how}: {note}"),  # type: ignore[misc]
-        )
-        names += [f"{how}/records.jsonl", f"{how}/scores.jsonl", f"{how}/metrics.json"]
-    headline = folder / config.formats[0]
-    for name in ("records.jsonl", "metrics.json"):
-        (folder / name).write_bytes((headline / name).read_bytes())
-    write_json(folder / "formats.json", {"formats": list(config.formats), "headline": config.formats[0]})
-    return [*names, "records.jsonl", "metrics.json", "formats.json"]
+    sets = {folder / how: exam_texts(exam.items, exam.leaked, how, experiment.leak_format) for how in config.formats}
+    usage = detect(
+        sets,
+        config.methods,
+        model=spec,
+        mode=experiment.mode if experiment.mode != "auto" else "lockstep",
+        ledger_folder=run.ledger(f"detect.{candidate}"),
+        seed=experiment.seed,
+        report=report,
+    )
+    write_json(folder / "usage.json", usage)
+    for name in ("records.jsonl", "metrics.json"):  # the headline's, where every stage has them
+        (folder / name).write_bytes((folder / config.formats[0] / name).read_bytes())
+    return ["records.jsonl", "metrics.json", *(f"{how}/{name}" for how in config.formats for name in FILES)]

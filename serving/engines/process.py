@@ -1,8 +1,8 @@
 """An engine in its own spawned process.
 
 That pins its GPUs, returns its memory when it closes, turns a crash into an error that names the model, and lets two
-models work at once. Loading is the first *task* of the process, for an error in a pool's initializer loses its text. The
-child watches its parent's sentinel and ends with it, so nothing remains after a stage is killed.
+models work at once. Loading is the first *task* of the process, for an error in a pool's initializer loses its text.
+The child watches its parent's sentinel and ends with it, so nothing remains after a stage is killed.
 """
 
 from __future__ import annotations

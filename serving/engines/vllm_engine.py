@@ -60,7 +60,8 @@ class VllmBackend:
             arguments["gpu_memory_utilization"] = spec.memory_share
         if spec.adapter:
             raise ModelError(
-                f"adapter {spec.adapter}: serve a merged copy through vllm (training writes one), or set engine: transformers"
+                f"adapter {spec.adapter}: serve a merged copy through vllm (training writes one), or set "
+                "engine: transformers"
             )
         self._llm = vllm.LLM(**{**arguments, **spec.engine_args})
         self._compile_grammars_in_step()

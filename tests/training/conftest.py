@@ -47,7 +47,7 @@ def make_tokenizer(template: str = "chatml", *, adds_bos: bool = False) -> Any:
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=400,
+        vocab_size=480,
         special_tokens=specials,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -87,6 +87,14 @@ def make_model(folder: Path, *, template: str = "chatml", dtype: str = "float32"
     LlamaForCausalLM(config).to(getattr(torch, dtype)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    """Models this small are faster on one thread, above all where other tests run beside them."""
+    import torch
+
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)

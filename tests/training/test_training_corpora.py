@@ -61,7 +61,7 @@ def test_a_malformed_row_is_named_by_file_and_line(tmp_path: Path, row: Any, exp
 
 def test_lines_are_counted_in_a_json_list(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(f'[\n{json.dumps(MESSAGES)},\n\n{{"messages": 1}}\n]', encoding="utf-8")
-    with pytest.raises(ValueError, match="a.json, line 4"):
+    with pytest.raises(ValueError, match=r"a\.json, line 4"):
         read_chat(tmp_path / "a.json")
 
 
