@@ -33,7 +33,8 @@ def main() -> None:
         return
     if sys.version_info[:2] < (3, 11):
         sys.exit(
-            f"Proctor needs Python 3.11 to 3.14; this is {sys.version.split()[0]}. Set PYTHON=python3.11 (make PYTHON=...)"
+            f"Proctor needs Python 3.11 to 3.14; this is {sys.version.split()[0]}. "
+            "Name another one: make PYTHON=python3.11 ..."
         )
     start = time.monotonic()
     if not PYTHON.exists():

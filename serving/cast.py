@@ -57,7 +57,8 @@ class Cast(AbstractContextManager["Cast"]):
         self._opening = threading.Lock()
         self._writing = threading.Lock()
         device = device_name()
-        threads = (os.cpu_count() or 1) if device == "cpu" else None
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = cores if device == "cpu" else None
         name = f"cpu x{threads}" if device == "cpu" else device
         for role, spec in roles.items():
             if spec.engine != "scripted":

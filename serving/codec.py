@@ -25,7 +25,9 @@ def _decode_prompt(value: Any) -> Prompt:
 def encode_request(request: Request | ScoreRequest) -> dict[str, Any]:
     row = _fields(request) | {"prompt": _encode_prompt(request.prompt)}
     if isinstance(request, Request):
-        return row | {"sampling": _fields(request.sampling) | {"stop": list(request.sampling.stop)}}
+        sampling = request.sampling
+        numbers = {"temperature": float(sampling.temperature), "top_p": float(sampling.top_p)}  # 0 and 0.0: one key
+        return row | {"sampling": _fields(sampling) | numbers | {"stop": list(sampling.stop)}}
     return row
 
 

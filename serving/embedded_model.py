@@ -28,7 +28,7 @@ def gguf_to_folder(gguf: Path, out: Path) -> Path:
     if (out / "config.json").is_file() and any(out.glob("*.safetensors")):
         return out
     if not gguf.is_file():
-        raise ValueError(f"no GGUF file at {gguf}")
+        raise ValueError(f"no GGUF file at {gguf}; give the path of a .gguf file")
     with gguf.open("rb") as stream:
         if stream.read(4) != b"GGUF":
             raise ValueError(f"{gguf} is not a GGUF file: it does not begin with the bytes 'GGUF'")
@@ -47,10 +47,16 @@ def gguf_to_folder(gguf: Path, out: Path) -> Path:
     partial.mkdir(parents=True)
     try:
         folder, name = str(gguf.parent), gguf.name
-        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, gguf_file=name, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True)
-        )
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
+            model = AutoModelForCausalLM.from_pretrained(
+                folder, gguf_file=name, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True)
+            )
+        except Exception as error:  # of many kinds: the file is cut, or transformers does not know its architecture
+            raise ValueError(
+                f"{gguf} can't be converted ({type(error).__name__}: {error}); copy it again, or start from the "
+                "model's safetensors folder"
+            ) from error
         model.save_pretrained(partial, safe_serialization=True)
         tokenizer.save_pretrained(partial)
         try:

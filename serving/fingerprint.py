@@ -6,6 +6,7 @@ Computed without loading the model. The hash of a weights file is cached by path
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -33,10 +34,15 @@ def check_model_folder(folder: Path, *, allow_pickle: bool = False) -> list[Path
     if not folder.exists():
         raise ModelError(f"model folder {folder} does not exist; give a folder with config.json and *.safetensors")
     if not folder.is_dir():
-        hint = "; 'proctor models import FILE OUT' turns a GGUF file into one" if folder.suffix == ".gguf" else ""
-        raise ModelError(f"{folder} is a file, not a model folder{hint}")
+        turn = "'proctor models import FILE OUT' turns a GGUF file into one"
+        mend = turn if folder.suffix == ".gguf" else f"give the folder: {folder.parent}"
+        raise ModelError(f"{folder} is a file, not a model folder; {mend}")
     if not (folder / "config.json").is_file():
-        raise ModelError(f"model folder {folder} has no config.json: is it the right folder?")
+        if (folder / "adapter_config.json").is_file():
+            raise ModelError(
+                f"{folder} is a PEFT adapter, not a model; give its base model as path and this folder as adapter"
+            )
+        raise ModelError(f"model folder {folder} has no config.json; give the folder that config.json lies in")
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
@@ -47,17 +53,22 @@ def check_model_folder(folder: Path, *, allow_pickle: bool = False) -> list[Path
                 f"model folder {folder} has only pickled weights ({', '.join(pickles[:3])}), which can run code when "
                 "loaded; convert them to safetensors, or set allow_pickle: true if you trust their origin"
             )
-        raise ModelError(f"model folder {folder} has no *.safetensors weights")
+        raise ModelError(
+            f"model folder {folder} has no *.safetensors weights (an interrupted copy?); copy the model again"
+        )
     empty = [path.name for path in weights if path.stat().st_size == 0]
     if empty:
-        raise ModelError(f"model folder {folder}: weights file {empty[0]} is empty (an interrupted copy?)")
+        raise ModelError(
+            f"model folder {folder}: weights file {empty[0]} is empty (an interrupted copy?); copy it again"
+        )
     index = folder / "model.safetensors.index.json"
     if index.is_file():
         wanted = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
         missing = sorted(wanted - {path.name for path in weights})
         if missing:
             raise ModelError(
-                f"model folder {folder} lacks {missing[0]} ({len(missing)} of {len(wanted)} shards missing)"
+                f"model folder {folder} lacks {missing[0]} ({len(missing)} of {len(wanted)} shards missing); "
+                "copy the model again"
             )
     return weights
 
@@ -69,15 +80,16 @@ def file_hash(path: Path) -> str:
     key = hashlib.sha256(f"{real}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
     cached = cache_folder() / "hashes" / key
     if cached.is_file():
-        value = cached.read_text(encoding="ascii").strip()
+        value = cached.read_text(encoding="ascii", errors="replace").strip()
         if len(value) == 64:
             return value
     with real.open("rb") as stream:
         value = hashlib.file_digest(stream, "sha256").hexdigest()
-    cached.parent.mkdir(parents=True, exist_ok=True)
-    partial = cached.with_name(f"{cached.name}.{os.getpid()}")
-    partial.write_text(value, encoding="ascii")
-    partial.replace(cached)
+    with contextlib.suppress(OSError):  # a cache folder that can't be written costs time, nothing else
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        partial = cached.with_name(f"{cached.name}.{os.getpid()}")
+        partial.write_text(value, encoding="ascii")
+        partial.replace(cached)
     return value
 
 
@@ -109,7 +121,8 @@ def resolve_model(spec: ModelSpec) -> Path:
         return Path(snapshot_download(spec.path, revision=spec.revision, local_files_only=True))
     except (LocalEntryNotFoundError, OSError, ValueError):
         raise ModelError(
-            f"model {spec.path} is neither a folder nor in the local hub cache (nothing is downloaded)"
+            f"model {spec.path} is neither a folder nor in the local hub cache; give a folder, or fill the cache on a "
+            "machine with a network ('hf download'): nothing is downloaded here"
         ) from None
 
 
@@ -141,7 +154,8 @@ def fingerprint(spec: ModelSpec, *, mode: str, device: str) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-_PACKAGES = {"vllm": ("vllm", "torch", "transformers"), "transformers": ("torch", "transformers"), "scripted": ()}
+_COMMON = ("torch", "transformers", "tokenizers", "xgrammar")
+_PACKAGES = {"vllm": ("vllm", *_COMMON), "transformers": _COMMON, "scripted": ()}
 
 
 def _versions(name: str) -> str:
@@ -153,7 +167,7 @@ def weights_of_adapter(folder: Path) -> str:
     files = [folder / "adapter_config.json", folder / "adapter_model.safetensors"]
     missing = [path.name for path in files if not path.is_file()]
     if missing:
-        raise ModelError(f"adapter folder {folder} lacks {missing[0]}")
+        raise ModelError(f"adapter folder {folder} lacks {missing[0]}; give the folder that PEFT saved")
     return files_hash(files)
 
 

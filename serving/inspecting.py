@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.engines.common import context_length, end_ids, load_tokenizer
-from serving.fingerprint import check_model_folder, resolve_model, weights_hash
+from serving.fingerprint import ModelError, check_model_folder, resolve_model, weights_hash
 from serving.models import ModelSpec
 from serving.records import Message
 from serving.rendering import render
@@ -31,11 +31,18 @@ GIB = 1024**3
 
 
 def safetensors_header(path: Path) -> dict[str, Any]:
-    """Names, types and shapes of the tensors of a file, from its first bytes."""
-    with path.open("rb") as stream:
-        (length,) = struct.unpack("<Q", stream.read(8))
-        header: dict[str, Any] = json.loads(stream.read(length))
-    header.pop("__metadata__", None)
+    """Names, types and shapes of the tensors of a file, from its first bytes. ModelError if it is cut or none."""
+    size = path.stat().st_size
+    try:
+        with path.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            header: dict[str, Any] = json.loads(stream.read(length)) if length <= size else {}
+        header.pop("__metadata__", None)
+        end = 8 + length + max((info["data_offsets"][1] for info in header.values()), default=0)
+    except (struct.error, ValueError, AttributeError, KeyError, TypeError):
+        raise ModelError(f"{path} is not a safetensors file; copy or convert the model again") from None
+    if size < end:
+        raise ModelError(f"{path} has {size} bytes of {end} (an interrupted copy?); copy the model again")
     return header
 
 
@@ -65,11 +72,8 @@ def inspect_model(name: str) -> Iterator[str]:
         full = per_token * context / GIB
         yield f"cache         {per_token / 1024:.1f} KiB per token in 16 bit; {full:.2f} GiB for one full context"
     for gpus in (1, 2, 4, 8):
-        yield (
-            f"weights       {size / gpus / GIB:.2f} GiB per GPU on {gpus} (as stored)"
-            if gpus == 1 or size / gpus > GIB
-            else ""
-        )
+        if gpus == 1 or size / gpus > GIB:
+            yield f"weights       {size / gpus / GIB:.2f} GiB per GPU on {gpus} (as stored)"
     tokenizer = load_tokenizer(spec, folder)
     ends = [tokenizer.convert_ids_to_tokens(i) for i in end_ids(folder, tokenizer)]
     yield f"special       bos {tokenizer.bos_token!r}, eos {ends}, pad {tokenizer.pad_token!r}"

@@ -140,7 +140,7 @@ class _Pieces:
         self.segments: list[Segment] = []
 
     def add(self, text: str, continuation: str, specials: frozenset[int] = frozenset()) -> None:
-        """Encodes text + continuation as one string; special tokens are recognised only where ``specials`` are given."""
+        """Encodes text + continuation as one string; special tokens are recognised only with ``specials`` given."""
         if not text and not continuation:
             return
         joint = self.tokenizer(
@@ -180,10 +180,9 @@ def _encode_chat(tokenizer: Any, text: str, continuation: str, restore: Callable
         spelled = plain != part or (index == last and pattern.search(part + continuation))
         if spelled:
             pieces.add(clean, "", specials)
-            swallows = [_added(tokenizer, table[parts[at]]) for at in (index - 1, index + 1) if 0 <= at <= last]
-            if index > 0 and getattr(swallows[0], "rstrip", False):
+            if index > 0 and _swallows(tokenizer, table[parts[index - 1]], "rstrip"):
                 plain = plain.lstrip()
-            if index < last and getattr(swallows[-1], "lstrip", False):
+            if index < last and _swallows(tokenizer, table[parts[index + 1]], "lstrip"):
                 plain = plain.rstrip()
             pieces.add(plain, continuation if index == last else "")
             clean = ""
@@ -196,8 +195,9 @@ def _encode_chat(tokenizer: Any, text: str, continuation: str, restore: Callable
     return pieces
 
 
-def _added(tokenizer: Any, index: int) -> Any:
-    return tokenizer.added_tokens_decoder.get(index)
+def _swallows(tokenizer: Any, index: int, side: str) -> bool:
+    """Whether a special token takes the white space on its right (``rstrip``) or left (``lstrip``) with it."""
+    return bool(getattr(tokenizer.added_tokens_decoder.get(index), side, False))
 
 
 def _special_ids(tokenizer: Any) -> dict[str, int]:

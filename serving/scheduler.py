@@ -13,7 +13,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple, TypeVar
 
 from serving.cast import Cast
@@ -62,11 +62,15 @@ def run_dialogues(
     waves = [everything[start : start + wave] for start in range(0, len(everything), wave)]
     if waves_in_flight < 2 or len(waves) < 2:
         return [record for part in waves for record in _lockstep(part, cast, on_done)]
+    stop = threading.Event()
     with ThreadPoolExecutor(max_workers=waves_in_flight, thread_name_prefix="wave") as pool:
-        futures = [pool.submit(_lockstep, part, cast, on_done) for part in waves]
+        futures = [pool.submit(_lockstep, part, cast, on_done, stop) for part in waves]
         try:
+            for future in as_completed(futures):  # the first failure counts, whichever wave it is in
+                future.result()
             return [record for future in futures for record in future.result()]
         except BaseException:
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
@@ -107,7 +111,10 @@ def _stream(demand: Demand) -> Stream:
     return Stream(demand.role, "generate" if isinstance(demand, Ask) else "score")
 
 
-def _lockstep(wave: Sequence[Dialogue[RecordT]], cast: Cast, on_done: Done) -> list[RecordT]:
+def _lockstep(
+    wave: Sequence[Dialogue[RecordT]], cast: Cast, on_done: Done, stop: threading.Event | None = None
+) -> list[RecordT]:
+    """One wave to its end, or, once ``stop`` is set because another wave failed, to the end of its batch."""
     running = [_Running(dialogue) for dialogue in wave]
     finished = sum(r.finished for r in running)
     on_done(finished)
@@ -117,6 +124,8 @@ def _lockstep(wave: Sequence[Dialogue[RecordT]], cast: Cast, on_done: Done) -> l
             for position, demand in enumerate(r.demands):
                 batches.setdefault(_stream(demand), []).append((r, position))
         for stream in sorted(batches):
+            if stop is not None and stop.is_set():
+                raise CancelledError
             places = batches[stream]
             answers = cast.answer(stream.role, [r.demands[position].request() for r, position in places])  # type: ignore[arg-type]
             for (r, position), answer in zip(places, answers, strict=True):
@@ -135,6 +144,7 @@ def _free_flow(dialogues: Sequence[Dialogue[RecordT]], cast: Cast, on_done: Done
     inboxes: dict[Stream, queue.SimpleQueue[tuple[int, int] | None]] = {}
     answered: queue.SimpleQueue[list[tuple[int, int, Any]] | BaseException] = queue.SimpleQueue()
     workers: list[threading.Thread] = []
+    over = threading.Event()
 
     def work(stream: Stream) -> None:
         inbox = inboxes[stream]
@@ -145,13 +155,15 @@ def _free_flow(dialogues: Sequence[Dialogue[RecordT]], cast: Cast, on_done: Done
                 if place is None:
                     break
                 places.append(place)
+            if over.is_set():  # another worker or a dialogue failed: start no engine after the cast has closed
+                return
             try:
                 requests = [running[d].demands[position].request() for d, position in places]
                 answers = cast.answer(stream.role, requests)  # type: ignore[arg-type]
+                answered.put([(d, position, answer) for (d, position), answer in zip(places, answers, strict=True)])
             except BaseException as error:  # handed to the main thread
                 answered.put(error)
                 return
-            answered.put([(d, position, answer) for (d, position), answer in zip(places, answers, strict=True)])
 
     def post(index: int) -> None:
         for position, demand in enumerate(running[index].demands):
@@ -184,6 +196,7 @@ def _free_flow(dialogues: Sequence[Dialogue[RecordT]], cast: Cast, on_done: Done
                     else:
                         post(index)
     finally:
+        over.set()
         for inbox in inboxes.values():
             inbox.put(None)
     return [r.record for r in running]

@@ -160,11 +160,16 @@ def _score_bucket(
 def _moments(logits_NV: Any, lse_N: Any) -> tuple[Any, Any]:
     """mu = E_p[log p] and sigma = sqrt(E_p[(log p - mu)^2]) over the full vocabulary; overwrites the logits.
 
-    A token of probability 0 (a logit of -inf) adds nothing to either. A one-hot or uniform distribution has sigma 0.
+    A token of probability 0 (a logit of -inf) adds nothing to either. A one-hot or uniform distribution has sigma 0
+    exactly: a sigma within the rounding of the log-probabilities themselves would make (l - mu) / sigma 1 or -1.
     """
+    import torch
+
     logp_NV = logits_NV.sub_(lse_N[:, None])
     p_NV = logp_NV.exp()
     logp_NV.clamp_(min=-1e4)
     mean_N = (p_NV * logp_NV).sum(-1)
     logp_NV.sub_(mean_N[:, None]).square_().mul_(p_NV)
-    return mean_N, logp_NV.sum(-1).clamp_(min=0.0).sqrt()
+    std_N = logp_NV.sum(-1).clamp_(min=0.0).sqrt()
+    rounding_N = 8 * torch.finfo(lse_N.dtype).eps * (lse_N.abs() + mean_N.abs())
+    return mean_N, std_N.masked_fill(std_N <= rounding_N, 0.0)

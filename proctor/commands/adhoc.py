@@ -118,8 +118,8 @@ def detect(
     from detection.audit import read_texts
     from detection.detectors import build
     from proctor.adhoc import once
-    from proctor.commands.options import model_spec
     from proctor.atomic import write_json
+    from proctor.commands.options import model_spec
     from proctor.detecting import FILES
     from proctor.detecting import detect as run_detectors
     from proctor.preflight import check_model

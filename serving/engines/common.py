@@ -39,7 +39,10 @@ def load_tokenizer(spec: ModelSpec, folder: Path) -> Any:
 
 def context_length(spec: ModelSpec, folder: Path) -> int:
     """Tokens of context: the spec's max_length, checked against what the model was built for."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(f"{folder / 'config.json'} is not JSON ({error}); copy the model again") from error
     text_config = config.get("text_config") or config
     own = text_config.get("max_position_embeddings") or text_config.get("n_positions") or 2048
     if spec.max_length is not None and spec.max_length > own:

@@ -68,19 +68,24 @@ def _sample(logits_V: torch.Tensor, temperature: float, top_p: float, generator:
 
 
 class RowsDone:
-    """A stopping criterion per row: its own token budget, or one of its stop strings has appeared."""
+    """A stopping criterion per row: its own token budget, or one of its stop strings has appeared.
+
+    lengths: tokens per row when it stopped; a row's budget where it ended by itself (its end token tells where)
+    """
 
     def __init__(self, tokenizer: Any, prepared: Sequence[Prepared], prompt_width: int) -> None:
         self._tokenizer = tokenizer
         self._prepared = prepared
         self._width = prompt_width
+        self.lengths = [ready.room for ready in prepared]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor, **_: Any) -> torch.Tensor:
         count = input_ids.shape[1] - self._width
-        done = [
-            count >= ready.room or bool(ready.stop and self._stopped(input_ids[b], ready.stop))
-            for b, ready in enumerate(self._prepared)
-        ]
+        done = []
+        for b, ready in enumerate(self._prepared):
+            if count < self.lengths[b] and ready.stop and self._stopped(input_ids[b], ready.stop):
+                self.lengths[b] = count
+            done.append(count >= self.lengths[b])
         return torch.tensor(done, device=input_ids.device)
 
     def _stopped(self, row_T: torch.Tensor, stops: tuple[str, ...]) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
@@ -65,7 +66,7 @@ class ProcessEngine:
         try:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(max_workers=1, mp_context=context)
+                self._pool = ProcessPoolExecutor(max_workers=1, mp_context=context, initializer=end_with_parent)
                 self._pool.submit(_load, self.spec, self.mode, self._environment).result()
             return self._pool.submit(function, argument).result()
         except BrokenProcessPool:
@@ -118,16 +119,32 @@ def end_with_parent() -> None:
 
 def _load(spec: ModelSpec, mode: str, environment: dict[str, str]) -> None:
     global _backend
-    end_with_parent()
     os.environ.update(environment)
-    _backend = load_backend(spec, mode=mode)
+    with _errors_that_travel():
+        _backend = load_backend(spec, mode=mode)
 
 
 def _generate(requests: list[Request]) -> list[Completion]:
     assert _backend is not None
-    return _backend.generate(requests)
+    with _errors_that_travel():
+        return _backend.generate(requests)
 
 
 def _score(requests: list[ScoreRequest]) -> list[TokenScores]:
     assert _backend is not None
-    return _backend.score(requests)
+    with _errors_that_travel():
+        return _backend.score(requests)
+
+
+@contextlib.contextmanager
+def _errors_that_travel() -> Iterator[None]:
+    """An exception that can't be pickled and read again would look like a crash to the parent and lose its text."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))  # noqa: S301 (our own bytes)
+        except Exception:
+            kind = ValueError if isinstance(error, ValueError) else RuntimeError
+            raise kind(f"{type(error).__name__}: {error}") from None
+        raise

@@ -20,7 +20,7 @@ from serving.token_scoring import score_batch
 class TransformersBackend:
     def __init__(self, spec: ModelSpec) -> None:
         import torch
-        from transformers import AutoModelForCausalLM
+        from transformers import AutoModelForCausalLM, GenerationConfig
         from transformers.utils import logging
 
         logging.disable_progress_bar()
@@ -41,6 +41,9 @@ class TransformersBackend:
 
             model = PeftModel.from_pretrained(model, spec.adapter).merge_and_unload()
         self.model: Any = model.eval()
+        self.model.generation_config = (
+            GenerationConfig()
+        )  # or its repetition penalty would fill what a request leaves open
         self._exact_head = self._head_is_plain()
         self._grammars: Any = None
 
@@ -155,10 +158,11 @@ class TransformersBackend:
             )
         results: list[tuple[str, FinishReason, int]] = []
         ends = set(self._end_ids)
-        for ready, row in zip(prepared, output_BT[:, width:].tolist(), strict=True):
+        for length, row in zip(done.lengths, output_BT[:, width:].tolist(), strict=True):
+            row = row[:length]  # what follows is padding
             at = next((i for i, token in enumerate(row) if token in ends), None)
-            ended = at is not None and at < ready.room
-            kept = row[:at] if ended else row[: ready.room]
+            ended = at is not None
+            kept = row[:at]
             text = self.tokenizer.decode(kept, skip_special_tokens=True)
             results.append((text, "stop" if ended else "length", len(kept) + ended))
         return results

@@ -110,7 +110,7 @@ class VllmBackend:
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[TokenScores]:
         if any(request.moments for request in requests):
-            raise ModelError("the vllm engine gives log-probabilities only; moments need score_engine: transformers")
+            raise ModelError("the vllm engine gives log-probabilities only; moments need the transformers engine")
         self._llm.llm_engine.reset_prefix_cache()
         rendered, dropped = [], []
         for request in requests:
