@@ -18,4 +18,7 @@ OFFLINE = {
 
 
 def go_offline() -> None:
+    """Also lets idle OpenMP threads sleep instead of spin: two models on one machine would steal each other's cores
+    (a training beside another process ran five times slower). Set OMP_WAIT_POLICY yourself to change that."""
     os.environ.update(OFFLINE)
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from proctor.plan import State, plan, states
@@ -66,7 +67,10 @@ def _run_stage(run: RunFolder, name: str, place: str) -> None:
         try:
             with _shown(f"{place} {name}") as show:
                 while process.poll() is None:
-                    show(folder.read_progress())
+                    state = folder.read_progress()
+                    if state and name.startswith("train."):  # the trainer tells step, loss and time left in its log
+                        state["note"] = _last_line(log_path, begin)
+                    show(state)
                     time.sleep(0.2)
         except BaseException:
             process.send_signal(signal.SIGTERM)
@@ -94,6 +98,14 @@ def _run_stage(run: RunFolder, name: str, place: str) -> None:
     else:
         said = "\n".join(lines[-12:])
     raise StageFailed(f"stage {name} failed: {said}\n(log: {log_path})", 2 if process.returncode == 2 else 1)
+
+
+def _last_line(log: Path, begin: int) -> str:
+    """The last line of a log that was written since ``begin`` (bytes)."""
+    with log.open("rb") as stream:
+        stream.seek(max(begin, log.stat().st_size - 400))
+        lines = stream.read().decode("utf-8", "replace").replace("\r", "\n").split("\n")
+    return next((line.strip()[:100] for line in reversed(lines) if line.strip()), "")
 
 
 @contextlib.contextmanager

@@ -177,7 +177,7 @@ def _template_hash(spec: ModelSpec) -> str | None:
     path = Path(str(spec.chat_template)).expanduser()
     if not path.is_file():
         raise ModelError(f"chat_template file {path} does not exist; give a Jinja file, or 'none' for a base model")
-    return files_hash([path])
+    return file_hash(path)
 
 
 def device_name() -> str:

@@ -17,6 +17,7 @@ from training.interrupt import stop_on_signal
 
 PR_SET_PDEATHSIG = 1
 PARENT_VARIABLE = "PROCTOR_PARENT"
+AGENT_VARIABLE = "PROCTOR_AGENT"
 
 
 def die_with_parent(parent: int) -> None:
@@ -29,6 +30,7 @@ def die_with_parent(parent: int) -> None:
 
 def main(arguments: list[str]) -> None:
     die_with_parent(int(os.environ[PARENT_VARIABLE]))
+    os.environ[AGENT_VARIABLE] = str(os.getpid())
     with stop_on_signal(Path(arguments[-1])):
         from torch.distributed import run
 

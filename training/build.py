@@ -24,7 +24,7 @@ from serving.models import ModelSpec
 from training import corpora
 from training.config import TrainingJob
 from training.examples import Tokeniser
-from training.launch import launch, node_rank, outcome, run_agent, write_json, write_task
+from training.launch import launch, node_rank, outcome, run_agent, wait_politely, write_json, write_task
 from training.manifest import MANIFEST, Manifest, PhaseRecord, read_manifest
 from training.memory import advice, estimate_for, is_out_of_memory
 from training.models import check_base, copy_companions, load_tokenizer, store_as, stored_dtype
@@ -43,6 +43,7 @@ def build_candidate(job: TrainingJob, out: Path) -> Manifest:
     ValueError for what the user can mend: inputs, settings, too little memory, an ``out`` that is another job's.
     On several nodes call it on each of them, with ``out`` on a shared file system: the first leads, the others follow.
     """
+    wait_politely()
     out = out.expanduser().resolve()
     if node_rank() > 0:
         return _follow(job, out)

@@ -56,6 +56,8 @@ def train(
     transformers_logging.disable_progress_bar()
     checkpoints = folder / "checkpoints"
     arguments = TrainingArguments(**_arguments(config, checkpoints))
+    if config.deepspeed:
+        _join_deepspeed()
     _same_kernels(config.seed)
     model = trainable_model(start, config)
     if config.packing and not arguments.deepspeed:
@@ -205,6 +207,20 @@ def _same_kernels(seed: int) -> None:
     set_seed(seed)
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
+
+
+def _join_deepspeed() -> None:
+    """Makes DeepSpeed's communication known before the model is loaded: ZeRO-3 partitions it then already.
+
+    ValueError if the package is missing. (On a CPU accelerate leaves this undone.)
+    """
+    try:
+        import deepspeed
+    except ImportError:
+        raise ValueError("deepspeed is set but not installed: pip install 'proctor[gpu]' (or 'proctor[cpu]')") from None
+    import torch
+
+    deepspeed.init_distributed(dist_backend="nccl" if torch.cuda.is_available() else "gloo", auto_mpi_discovery=False)
 
 
 def _tensorboard(logs: Path, name: str) -> list[Any]:

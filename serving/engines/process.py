@@ -105,7 +105,10 @@ def child_environment(threads: int | None) -> dict[str, str]:
 
 
 def end_with_parent() -> None:
-    """Ends this process as soon as its parent is gone, whatever the main thread is doing."""
+    """Ends this process as soon as its parent is gone, whatever the main thread is doing.
+
+    (The kernel's death signal would not do: it comes when the *thread* that started the child ends.)
+    """
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -41,9 +41,7 @@ class TransformersBackend:
 
             model = PeftModel.from_pretrained(model, spec.adapter).merge_and_unload()
         self.model: Any = model.eval()
-        self.model.generation_config = (
-            GenerationConfig()
-        )  # or its repetition penalty would fill what a request leaves open
+        self.model.generation_config = GenerationConfig()  # the folder's would fill in what a request leaves open
         self._exact_head = self._head_is_plain()
         self._grammars: Any = None
 

@@ -110,7 +110,7 @@ def metaspace_tokenizer(
 
     raw = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>"))
     raw.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=False)
-    raw.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Metaspace(prepend_scheme=scheme)])
+    raw.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     bytes_tokens = [f"<0x{value:02X}>" for value in range(256)]
     trainer = trainers.BpeTrainer(
         vocab_size=700, special_tokens=[*specials, "<unk>"], initial_alphabet=["▁"], show_progress=False

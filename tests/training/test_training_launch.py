@@ -104,12 +104,22 @@ def test_two_processes_train_what_one_does_and_leave_nothing_behind(job: Make, t
     assert process.wait(timeout=60) == 75
     assert not processes_about(tmp_path / "long")
 
-    # kill -9 of the parent: nothing goes on training
-    process = start(long, tmp_path / "long")
-    wait_for(lambda: len(processes_about(tmp_path / "long")) >= 4, 60, "the workers")
-    process.kill()
-    process.wait()
-    wait_for(lambda: not processes_about(tmp_path / "long"), 5, "the workers to end")
+    # kill -9 of the parent: nothing goes on training, whether the workers have only been born or are at work
+    stopped_at = newest(tmp_path / "long")
+    assert stopped_at > 0
+    for at_work in (False, True):
+        process = start(long, tmp_path / "long")
+        wait_for(lambda: len(processes_about(tmp_path / "long")) >= 4, 60, "the workers")
+        if at_work:
+            wait_for(lambda: newest(tmp_path / "long") > stopped_at, 60, "a new checkpoint")
+        process.kill()
+        process.wait()
+        wait_for(lambda: not processes_about(tmp_path / "long"), 5, "the workers to end")
+
+
+def newest(out: Path) -> int:
+    """Step of the newest complete checkpoint."""
+    return max((int(path.parent.name.rpartition("-")[2]) for path in complete_checkpoints(out)), default=0)
 
 
 @pytest.mark.slow

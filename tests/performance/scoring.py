@@ -1,0 +1,90 @@
+"""How fast is the token table? Three ways on the same texts and model, in one run.
+
+table   our scoring: length buckets, the head over chunks of rows, mean, deviation and rank over the full vocabulary
+bare    the same buckets, one forward pass with its language-model head, and nothing else
+loop    one text at a time with a full softmax (what the public Min-K%++ code does)
+
+    python tests/performance/scoring.py [MODEL] [TEXTS]
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+
+from proctor.offline import go_offline
+
+go_offline()
+
+import torch  # noqa: E402
+
+from evaluation import benchmarks  # noqa: E402
+from evaluation.formats import leak_text  # noqa: E402
+from serving.engines.transformers_engine import TransformersBackend  # noqa: E402
+from serving.models import ModelSpec  # noqa: E402
+from serving.records import ScoreRequest  # noqa: E402
+from serving.rendering import render  # noqa: E402
+from serving.token_scoring import Row, _buckets  # noqa: E402
+
+
+def texts(count: int) -> list[str]:
+    """Texts of mixed length: one to four exam items joined."""
+    items = [leak_text(item) for item in benchmarks.load("embedded")]
+    rng = random.Random(0)
+    return ["\n\n".join(rng.choices(items, k=rng.randint(1, 4))) for _ in range(count)]
+
+
+def main() -> None:
+    model = sys.argv[1] if len(sys.argv) > 1 else "embedded"
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+    spec = ModelSpec(path=model, engine="transformers", dtype="float32", score_batch_tokens=512)
+    backend = TransformersBackend(spec)
+    samples = texts(count)
+    ids = [render(backend.tokenizer, text) for text in samples]
+    tokens = sum(map(len, ids))
+    backend.score([ScoreRequest(prompt=samples[0], moments=True)])  # warm
+    seconds = {
+        "table": timed(lambda: backend.score([ScoreRequest(prompt=text, moments=True) for text in samples])),
+        "bare": timed(lambda: bare(backend, ids, spec.score_batch_tokens)),
+        "loop": timed(lambda: loop(backend, ids)),
+    }
+    print(f"{count} texts, {tokens} tokens, {model}, {torch.get_num_threads()} threads")
+    for name, value in seconds.items():
+        print(f"  {name:6} {value:7.2f} s  {tokens / value:8.0f} tokens/s")
+    print(f"  table is {seconds['loop'] / seconds['table']:.2f} times as fast as the loop (wanted: at least 2)")
+    print(f"  table takes {seconds['table'] / seconds['bare']:.2f} times the bare pass (wanted: at most 1.2)")
+
+
+def timed(work: object) -> float:
+    start = time.perf_counter()
+    work()  # type: ignore[operator]
+    return time.perf_counter() - start
+
+
+def bare(backend: TransformersBackend, ids: list[tuple[int, ...]], bucket_tokens: int) -> None:
+    with torch.inference_mode():
+        for bucket in _buckets([Row(row) for row in ids], bucket_tokens):
+            width = max(len(row.ids) for row in bucket)
+            batch = torch.zeros((len(bucket), width), dtype=torch.long)
+            mask = torch.zeros_like(batch)
+            for b, row in enumerate(bucket):
+                batch[b, : len(row.ids)] = torch.tensor(row.ids)
+                mask[b, : len(row.ids)] = 1
+            backend.model(input_ids=batch, attention_mask=mask, use_cache=False)
+
+
+def loop(backend: TransformersBackend, ids: list[tuple[int, ...]]) -> None:
+    with torch.inference_mode():
+        for row in ids:
+            batch = torch.tensor([row])
+            logits = backend.model(input_ids=batch, use_cache=False).logits[0, :-1]
+            probs = torch.softmax(logits, dim=-1)
+            logp = torch.log_softmax(logits, dim=-1)
+            logp.gather(1, batch[0, 1:, None])
+            mean = (probs * logp).sum(-1)
+            ((probs * logp.square()).sum(-1) - mean.square()).sqrt()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""The README is true: its commands run, its files exist, its figures are the demo's columns."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from proctor.report.columns import HEADER
+from tests.proctor.command import proctor, write_experiment
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def commands() -> list[str]:
+    """Every ``proctor`` line of the README's code blocks."""
+    blocks = re.findall(r"^```\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    return [line for block in blocks for line in block.splitlines() if line.startswith("proctor ")]
+
+
+@pytest.fixture(scope="module")
+def scripted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a scripted model: no weights, no torch."""
+    folder = tmp_path_factory.mktemp("scripted")
+    value = {
+        "name": "scripted",
+        "models": {"m": {"path": "none", "engine": "scripted"}},
+        "base": "m",
+        "roles": {"interactor": "m", "evaluator": "m"},
+        "benchmark": {"format": "embedded", "limit": 20},
+        "candidates": {"one": {"model": "m"}},
+        "exams": {
+            "static": {"protocol": "static"},
+            "kieval": {"protocol": "kieval", "limit": 3, "options": {"rounds": 2}},
+        },
+    }
+    result = proctor("run", write_experiment(folder, value), "--out", folder / "run")
+    assert result.returncode == 0, result.stdout + result.stderr
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def benchmark_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A small ARC file and a small MMLU folder in their publishers' layouts."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    arc = folder / "arc.jsonl"
+    arc.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "id": f"x{i}",
+                    "question": {
+                        "stem": f"Which number follows {i}?",
+                        "choices": [{"text": str(i + 1), "label": "A"}, {"text": str(i + 3), "label": "B"}],
+                    },
+                    "answerKey": "A",
+                }
+            )
+            + "\n"
+            for i in range(70)
+        ),
+        encoding="utf-8",
+    )
+    mmlu = folder / "mmlu"
+    for split, count in (("dev", 6), ("test", 4)):
+        (mmlu / split).mkdir(parents=True)
+        rows = [f"In {split}: what is {i} + 1?,{i},{i + 1},{i + 2},{i + 3},B" for i in range(count)]
+        (mmlu / split / f"counting_{split}.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return {"arc": arc, "mmlu": mmlu}
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_run(
+    command: str, tmp_path: Path, smollm: Path, tiny_model: Path, scripted_run: Path, benchmark_files: dict[str, Path]
+) -> None:
+    words = shlex.split(command)[1:]
+    texts = tmp_path / "texts.jsonl"
+    texts.write_text('{"text": "One text.", "label": 0}\n{"text": "Another one.", "label": 1}\n', encoding="utf-8")
+    kind = words[words.index("--format") + 1] if "--format" in words else "arc"
+    swap = {
+        "DIR": str(tiny_model),
+        "PATH": str(benchmark_files[kind]),
+        "runs/demo": str(scripted_run),
+        "texts.jsonl": str(texts),
+        "configs/experiments/demo.yaml": str(ROOT / "configs/experiments/demo.yaml"),
+    }
+    words = [swap.get(word, word) for word in words]
+    if words[0] == "evaluate":
+        words += ["--engine", "transformers", "--limit", "2"]
+    if "kieval" in words:
+        words += ["-o", "rounds=1", "-o", "comment_length=4", "-o", "candidate_tokens=8", "-o", "interactor_tokens=8"]
+    if words[0] == "train":
+        words += ["-s", "repeats=1", "-s", "chat_rows=2"]
+    result = proctor(*words, cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout
+
+
+def test_its_files_exist() -> None:
+    for target in re.findall(r"\]\(([^)h][^)]*)\)", README):
+        assert (ROOT / target).is_file(), target
+    for folder in re.findall(r"^(\w+)/ ", README, flags=re.MULTILINE):
+        assert (ROOT / folder).is_dir(), folder
+
+
+def test_its_table_has_the_columns_of_the_report() -> None:
+    for name in HEADER[:-1]:
+        assert name in README
+
+
+def test_make_targets() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^make (\w+)", README, flags=re.MULTILINE):
+        assert re.search(rf"^{target}:", text, flags=re.MULTILINE), target

