@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.serving.serving_models import save_model
 
 from serving.engines.scripted_engine import ScriptedBackend
 from serving.models import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
+from tests.serving.serving_models import save_model
 
 
 @pytest.fixture

@@ -36,7 +36,8 @@ LLAMA3 = (
     "{%- set messages = messages[1:] %}{%- else %}{%- set system = '' %}{%- endif %}"
     '{{- "<|start_header_id|>system<|end_header_id|>\n\n" }}{{- "Cutting Knowledge Date: December 2023\n" }}'
     '{{- "Today Date: " + date_string + "\n\n" }}{{- system }}{{- "<|eot_id|>" }}{%- for m in messages %}'
-    "{{- '<|start_header_id|>' + m['role'] + '<|end_header_id|>\n\n'+ m['content'] | trim + '<|eot_id|>' }}{%- endfor %}"
+    "{{- '<|start_header_id|>' + m['role'] + '<|end_header_id|>\n\n'+ m['content'] | trim + '<|eot_id|>' }}"
+    "{%- endfor %}"
     "{%- if add_generation_prompt %}{{- '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{%- endif %}"
 )
 DATED = "{{ 'Today is ' + strftime_now('%Y-%m-%d') + '.\n' }}" + CHATML
@@ -170,7 +171,7 @@ FAMILIES = {"chatml": chatml, "llama2": llama2, "llama3": llama3, "gemma": gemma
 def save_model(folder: Path, tokenizer: Any = None, *, kind: str = "llama", seed: int = 0, **config: Any) -> Path:
     """A random model of two layers (hidden size 64) and its tokenizer in ``folder``.
 
-    Its weights are ten times as large as usual, so that its distributions are far from uniform and greedy choices clear.
+    Its weights are ten times as large as usual, so that distributions are far from uniform and greedy choices clear.
     """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM

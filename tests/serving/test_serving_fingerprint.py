@@ -95,9 +95,7 @@ def test_what_a_folder_of_weights_gives(tmp_path: Path) -> None:
 
 def test_a_model_that_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        ModelError, match=r"nobody/nothing is neither a folder nor in the local hub cache; give a folder"
-    ):
+    with pytest.raises(ModelError, match=r"nobody/nothing is neither a folder nor in the local hub cache; give"):
         resolve_model(ModelSpec(path="nobody/nothing"))
     assert resolve_model(ModelSpec(path="./nobody/nothing")) == Path("nobody/nothing")
     (tmp_path / "nobody" / "nothing").mkdir(parents=True)
@@ -114,9 +112,7 @@ def test_a_folder_without_a_tokenizer_is_named(tiny: Path, tmp_path: Path) -> No
 def test_a_missing_template_and_a_missing_adapter(tiny: Path, tmp_path: Path) -> None:
     template = tmp_path / "none.jinja"
     spec = ModelSpec(path=str(tiny), engine="transformers", chat_template=str(template))
-    with pytest.raises(
-        ModelError, match=rf"chat_template file {template} does not exist; give a Jinja file, or 'none'"
-    ):
+    with pytest.raises(ModelError, match=rf"chat_template file {template} does not exist; give a Jinja file"):
         fingerprint(spec, mode="fast", device="cpu")
     folder = folder_of(tmp_path / "adapter", adapter_config__json="{}")
     with pytest.raises(ModelError, match=rf"adapter folder {folder} lacks adapter_model\.safetensors; give the folder"):

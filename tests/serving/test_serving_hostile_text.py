@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.serving.serving_models import FAMILIES, byte_tokenizer
 
 from serving.records import Message
 from serving.rendering import render, render_with_continuation
+from tests.serving.serving_models import FAMILIES, byte_tokenizer
 
 HARMLESS = "x"
 

@@ -134,7 +134,7 @@ def test_an_exception_that_cannot_travel_travels_as_its_text() -> None:
         raise Unreadable("this", "that")
     with pytest.raises(ValueError, match="UnreadableValue: this and that"), process._errors_that_travel():
         raise UnreadableValue("this", "that")
-    with pytest.raises(ModelError, match="^plain$"), process._errors_that_travel():
+    with pytest.raises(ModelError, match=r"^plain$"), process._errors_that_travel():
         raise ModelError("plain")
 
 

@@ -126,9 +126,12 @@ def test_vllm_scores_as_transformers_do(vllm_engine: ProcessEngine, transformers
         ScoreRequest(prompt="long " * 700, continuation="end", answer_only=True),
     ]
     theirs, ours = vllm_engine.score(requests), transformers_engine.score(requests)
+    differences: list[float] = []
     for a, b in zip(theirs[:5], ours[:5], strict=True):
         assert (a.ids, a.segments) == (b.ids, b.segments)
-        assert fmean(abs(x - y) for x, y in zip(a.logprobs, b.logprobs, strict=True)) < 0.05
+        differences += [abs(x - y) for x, y in zip(a.logprobs, b.logprobs, strict=True)]
+    assert fmean(differences) < 0.05, "more than bfloat16 explains"
+    assert max(differences) < 0.5
     assert theirs[5].ids == ours[5].ids == ()
     assert theirs[6].ids == ours[6].ids
     assert theirs[6].dropped >= ours[6].dropped > 0

@@ -6,6 +6,10 @@ import datetime
 from typing import Any
 
 import pytest
+
+from serving import rendering
+from serving.records import Message
+from serving.rendering import chat_text, render, render_with_continuation, transcript
 from tests.serving.serving_models import (
     CHATML,
     DATED,
@@ -20,10 +24,6 @@ from tests.serving.serving_models import (
     metaspace_tokenizer,
     phi3,
 )
-
-from serving import rendering
-from serving.records import Message
-from serving.rendering import chat_text, render, render_with_continuation, transcript
 
 CHAT = (("user", "Hello there, how are you?"), ("assistant", "I am fine."), ("user", "What is 2 + 2?"))
 
@@ -288,5 +288,5 @@ def test_a_continuation_that_spells_special_tokens_is_plain_text() -> None:
 def test_the_rendering_version_is_part_of_the_fingerprint() -> None:
     from serving import fingerprint
 
-    assert rendering.PINNED_DATE == datetime.datetime(2024, 7, 26)
+    assert datetime.datetime(2024, 7, 26) == rendering.PINNED_DATE
     assert fingerprint.RENDERING_VERSION == 2, "raise it whenever ids change, and this number with it"

@@ -344,7 +344,7 @@ def test_too_few_answers_are_an_error(spy: Any, mode: str, flight: int) -> None:
         engine.generate = lambda requests: generate(requests)[1:]
         return engine
 
-    with pytest.raises(RuntimeError, match="gave 3 answers to 4 requests|gave 11 answers to 12"):
+    with pytest.raises(RuntimeError, match=r"gave 3 answers to 4 requests|gave 11 answers to 12"):
         run(forgetful, range(12), mode=mode, waves_in_flight=flight)
 
 

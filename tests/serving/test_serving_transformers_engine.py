@@ -85,7 +85,7 @@ def test_an_end_token_stops_a_row_and_is_counted(tiny: Path, tmp_path: Path) -> 
     (folder / "generation_config.json").write_text(
         json.dumps({**config, "eos_token_id": [ids[end], 1]}), encoding="utf-8"
     )
-    first, other = backend_of(folder).generate([ask(PROMPTS[0], 8), ask(PROMPTS[3], 30)])
+    first, _ = backend_of(folder).generate([ask(PROMPTS[0], 8), ask(PROMPTS[3], 30)])
     assert (first.finish_reason, first.complete, first.output_tokens) == ("stop", True, end + 1)
     assert first.text == backend.tokenizer.decode(ids[:end], skip_special_tokens=True)
     exact = backend_of(folder).generate([ask(PROMPTS[0], end + 1)])[0]
