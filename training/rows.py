@@ -115,10 +115,16 @@ def _joined(members: Sequence[Example]) -> Example:
 
 
 def _bucketed(rows: list[Example], batch: int, generator: random.Random) -> list[Example]:
-    """Shuffled rows sorted by length within megabatches, then their batches shuffled; a short last batch stays last."""
+    """Rows of like length share a batch; the batches are shuffled, a short last one stays last.
+
+    Rows are sorted within megabatches by their length give or take a tenth, so that a small set, which is one
+    megabatch, does not fall into the same batches in every pass.
+    """
     out: list[Example] = []
     for begin in range(0, len(rows), batch * MEGABATCH):
-        group = sorted(rows[begin : begin + batch * MEGABATCH], key=lambda row: len(row.ids))
+        group = sorted(
+            rows[begin : begin + batch * MEGABATCH], key=lambda row: len(row.ids) * generator.uniform(0.9, 1.1)
+        )
         batches = [group[i : i + batch] for i in range(0, len(group), batch)]
         short = [batches.pop()] if len(batches[-1]) < batch else []
         generator.shuffle(batches)

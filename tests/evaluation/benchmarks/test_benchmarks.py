@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exam_driver import make_items
+from tests.evaluation.exam_driver import make_items
 
 from evaluation.benchmarks import formats, load, read
 from evaluation.benchmarks.reading import json_rows

@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from exam_driver import make_items
+from tests.evaluation.exam_driver import make_items
 from hypothesis import given
 from hypothesis import strategies as st
 

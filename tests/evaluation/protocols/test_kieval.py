@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from exam_driver import drive, make_items, said, scripted
+from tests.evaluation.exam_driver import drive, make_items, said, scripted
 
 from evaluation.items import Item, make_item
 from evaluation.protocols import build

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from exam_driver import drive, make_items, said, scored
+from tests.evaluation.exam_driver import drive, make_items, said, scored
 
 from evaluation.benchmarks.splits import exemplars_for
 from evaluation.formats import chat_answer, chat_question, plain_prompt
