@@ -15,11 +15,16 @@ from serving.rendering import TRANSCRIPT_STOPS, render
 
 
 class Prepared(NamedTuple):
-    """A request ready for an engine; ``room`` is the number of tokens it may still produce (0: no room at all)."""
+    """A request ready for an engine.
+
+    room: tokens it may still produce (0: no room at all)
+    thinking: whether the template has opened the reasoning tag in the prompt, so that the answer begins inside it
+    """
 
     ids: tuple[int, ...]
     room: int
     stop: tuple[str, ...]
+    thinking: bool = False
 
 
 def load_tokenizer(spec: ModelSpec, folder: Path) -> Any:
@@ -71,7 +76,12 @@ def prepare(spec: ModelSpec, tokenizer: Any, max_length: int, requests: Sequence
         room = max(0, min(request.sampling.max_tokens, max_length - 1 - len(ids)))
         chat_without_template = not isinstance(request.prompt, str) and not getattr(tokenizer, "chat_template", None)
         stops = (*request.sampling.stop, *spec.stop, *(TRANSCRIPT_STOPS if chat_without_template else ()))
-        prepared.append(Prepared(ids, room if ids else 0, tuple(dict.fromkeys(stops))))
+        thinking = bool(
+            spec.reasoning_tags
+            and not isinstance(request.prompt, str)
+            and tokenizer.decode(ids[-16:]).rstrip().endswith(spec.reasoning_tags[0])
+        )
+        prepared.append(Prepared(ids, room if ids else 0, tuple(dict.fromkeys(stops)), thinking))
     return prepared
 
 
@@ -82,7 +92,8 @@ def completion(
     for stop in prepared.stop:
         if (at := text.find(stop)) != -1:
             text, finish_reason = text[:at], "stop"
-    answer = split_reasoning(text, None if request.schema else spec.reasoning_tags)
+    tags = None if request.schema else spec.reasoning_tags
+    answer = split_reasoning(tags[0] + text if tags and prepared.thinking else text, tags)
     return Completion(
         text=answer.text,
         reasoning=answer.reasoning,

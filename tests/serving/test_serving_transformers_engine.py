@@ -15,7 +15,7 @@ from serving.engines.decoding import _sample
 from serving.engines.transformers_engine import TransformersBackend
 from serving.fingerprint import ModelError
 from serving.models import ModelSpec
-from serving.records import Message, Request, Sampling, ScoreRequest
+from serving.records import Completion, Message, Request, Sampling, ScoreRequest
 from serving.rendering import render
 from tests.serving.serving_models import CHATML, base_model, byte_tokenizer, save_model
 
@@ -249,6 +249,17 @@ def test_a_structured_answer_cut_by_its_budget_is_incomplete(backend: Transforme
 def _split(tiny: Path, text: str, tags: tuple[str, str] | None, schema: str | None = None) -> Any:
     spec = ModelSpec(path=str(tiny), reasoning_tags=tags)
     return completion(spec, ask("p", schema=schema), Prepared((1, 2), 9, ("STOP",)), text, "stop", 7)
+
+
+def test_reasoning_that_the_template_opened_and_nobody_closed(tiny: Path) -> None:
+    spec = ModelSpec(path=str(tiny), reasoning_tags=("<think>", "</think>"))
+
+    def done(text: str) -> Completion:
+        return completion(spec, ask("p"), Prepared((1, 2), 9, (), thinking=True), text, "stop", 7)
+
+    cut, whole = done("2 + 2"), done("2 + 2</think>4")
+    assert (cut.text, cut.reasoning, cut.complete) == ("", "2 + 2", False)
+    assert (whole.text, whole.reasoning, whole.complete) == ("4", "2 + 2", True)
 
 
 def test_reasoning_is_kept_apart(tiny: Path) -> None:
