@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.evaluation.exam_driver import make_items
 
 from evaluation.benchmarks import formats, load, read
 from evaluation.benchmarks.reading import json_rows
+from tests.evaluation.exam_driver import make_items
 
 
 def row(i: int = 0, **changed: Any) -> dict[str, Any]:

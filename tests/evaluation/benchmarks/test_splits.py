@@ -3,12 +3,12 @@ from __future__ import annotations
 import random
 
 import pytest
-from tests.evaluation.exam_driver import make_items
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.benchmarks.splits import draw, exemplars_for, halves, select
 from evaluation.items import make_item
+from tests.evaluation.exam_driver import make_items
 
 ITEMS = make_items(61, ("physics", "biology", "history"))
 

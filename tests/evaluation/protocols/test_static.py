@@ -5,7 +5,6 @@ import math
 from typing import Any
 
 import pytest
-from tests.evaluation.exam_driver import drive, make_items, said, scored
 
 from evaluation.benchmarks.splits import exemplars_for
 from evaluation.formats import chat_answer, chat_question, plain_prompt
@@ -13,6 +12,7 @@ from evaluation.items import Item, make_item
 from evaluation.protocols import build
 from evaluation.protocols.static import Static, StaticOptions
 from serving.records import Ask, Message, Score, TokenScores
+from tests.evaluation.exam_driver import drive, make_items, said, scored
 
 
 def examine(item: Item, reply: Any, exemplars: Any = (), **options: Any) -> tuple[list[Ask | Score], dict[str, Any]]:
