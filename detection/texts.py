@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,28 +21,42 @@ KEYS = ("text", "label", "id", "prompt")
 def read_texts(path: str | Path) -> list[Text]:
     """Reads one JSON object per line: ``text``, and optionally ``label`` (0 or 1), ``id`` and ``prompt``.
 
-    An id that is missing is the line's number. A label of null is a missing one. Other keys are ignored. Blank lines
-    are skipped. ValueError, naming file and line, for anything else: not UTF-8, not a JSON object, no text, a label
-    that is neither 0 nor 1, an id used twice, a prompt that doesn't begin the text, a file without texts.
+    An id is kept as it is in JSON, a string or an integer. One that is missing is the line's number as a string, or,
+    where a row has that as its id, the next free number after the last line. A label of null is a missing one. Other
+    keys are ignored. Blank lines are skipped. ValueError, naming file and line, for anything else: not UTF-8, not a
+    JSON object, no text, a label that is neither 0 nor 1, an id used twice (7 and "7" are one), a prompt that doesn't
+    begin the text, a file without texts.
     """
     path = Path(path)
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise ValueError(f"{path}: not a file that can be read twice; write the texts to a file and name that")
         lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
     except OSError as error:
-        raise ValueError(f"{path}: can't be read: {error.strerror}") from error
+        raise ValueError(f"{path}: can't be read: {error.strerror or error}") from error
     texts: list[Text] = []
     first_seen: dict[str, int] = {}
+    unnamed: list[tuple[int, int]] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            text = _text(_row(line), number)
-            if text.id in first_seen:
-                raise ValueError(f"id {text.id!r} was used before, in line {first_seen[text.id]}")
+            row = _row(line)
+            text = _text(row, number)
+            if "id" not in row:
+                unnamed.append((len(texts), number))
+            elif str(text.id) in first_seen:
+                raise ValueError(f"id {text.id!r} was used before, in line {first_seen[str(text.id)]}")
+            else:
+                first_seen[str(text.id)] = number
         except ValueError as error:
             raise ValueError(f"{path}:{number}: {error}") from error
-        first_seen[text.id] = number
         texts.append(text)
+    free = itertools.count(len(lines) + 1)
+    for position, number in unnamed:
+        if str(number) in first_seen:
+            name = next(str(other) for other in free if str(other) not in first_seen)
+            texts[position] = replace(texts[position], id=name)
     if not texts:
         raise ValueError(f'{path}: no texts; write one JSON object per line, e.g. {{"text": "...", "label": 1}}')
     return texts
@@ -98,7 +114,7 @@ def _text(row: dict[str, Any], number: int) -> Text:
     label = row.get("label")
     if label is not None and (type(label) is not int or label not in (0, 1)):
         raise ValueError(f"label {label!r}; write 1 for a member, 0 for a non-member, or leave it out")
-    identity = row.get("id", number)
+    identity = row.get("id", str(number))
     if type(identity) is not int and not isinstance(identity, str):
         raise ValueError(f"id {identity!r}; it must be a string or an integer")
     known: dict[int | None, Label | None] = {0: 0, 1: 1, None: None}
@@ -108,4 +124,5 @@ def _text(row: dict[str, Any], number: int) -> Text:
             raise ValueError(f"{key} must be a string, not {value!r}")
         if any("\ud800" <= character <= "\udfff" for character in value):
             raise ValueError(f"{key} holds half of a surrogate pair (\\ud800 to \\udfff), which is no character")
+    strings["id"] = identity
     return Text(label=known[label], **strings)

@@ -1,6 +1,7 @@
 """One thing without an experiment file: an output folder that behaves like a stage's.
 
-The same call again does nothing; an interrupted one goes on; an ``--out`` that holds something else is refused.
+The same call again does nothing; an interrupted one goes on; an ``--out`` that holds something else is refused. What
+a call leaves that was killed or failed before its first result (its lock, its inputs) is no result.
 """
 
 from __future__ import annotations
@@ -17,28 +18,56 @@ from proctor.atomic import write_text
 from proctor.examining import Report
 from proctor.stagefolder import StageFolder
 
+LEFTOVERS = ("LOCK", ".LOCK.", ".inputs.json.")
+RESULTS = ("records.jsonl", "scores.jsonl", "metrics.json", "DONE")
+
 
 def once(out: Path, inputs: dict[str, Any], body: Callable[[Path, Report], list[str]]) -> bool:
     """Does ``body`` unless ``out`` holds its finished result (then False). ValueError if it holds another's."""
     text = json.dumps(inputs, sort_keys=True, indent=1)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     folder = StageFolder(out)
-    marker = out / "inputs.json"
-    if out.is_file():
-        raise ValueError(f"--out {out} is a file; give a folder")
-    if marker.is_file():
-        if marker.read_text(encoding="utf-8") != text:
-            raise ValueError(f"--out {out} holds the results of other inputs (see {marker}); choose another folder")
-    elif out.is_dir() and any(out.iterdir()):
-        raise ValueError(f"--out {out} is not empty and holds no results of this command; choose another folder")
-    done = folder.done()
-    if done is not None and done.inputs == digest:
+    check_folder(out)
+
+    def finished() -> bool:
+        _check_contents(out, text)
+        done = folder.done()
+        return done is not None and done.inputs == digest
+
+    if finished():
         return False
     with folder.lock():
-        write_text(marker, text)
+        if finished():  # by another process, meanwhile
+            return False
+        for draft in out.glob(".inputs.json.*"):
+            draft.unlink(missing_ok=True)
+        write_text(out / "inputs.json", text)
         folder.finish(digest, body(out, _printer()))
         (out / "progress.json").unlink(missing_ok=True)
     return True
+
+
+def check_folder(out: Path) -> None:
+    """ValueError if ``out`` is a file, or lies below one."""
+    nearest = next((path for path in (out, *out.parents) if path.exists()), None)
+    if nearest is not None and not nearest.is_dir():
+        raise ValueError(f"--out {out}: {nearest} is a file; give a folder")
+
+
+def _check_contents(out: Path, inputs: str) -> None:
+    """ValueError if ``out`` holds the results of other inputs, or anything that is not this command's."""
+    marker = out / "inputs.json"
+    if marker.is_file():
+        if marker.read_text(encoding="utf-8") != inputs and _has_results(out):
+            raise ValueError(f"--out {out} holds the results of other inputs (see {marker}); choose another folder")
+    elif out.is_dir() and any(not entry.name.startswith(LEFTOVERS) for entry in out.iterdir()):
+        raise ValueError(f"--out {out} is not empty and holds no results of this command; choose another folder")
+
+
+def _has_results(out: Path) -> bool:
+    """Whether a call has come as far as a result: a model's answer in the ledger, or a file of results."""
+    answers = any(file.stat().st_size for file in (out / "ledger").glob("*.jsonl"))
+    return answers or any((out / name).exists() for name in RESULTS)
 
 
 def _printer() -> Report:

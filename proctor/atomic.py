@@ -34,4 +34,23 @@ def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
+    """The rows of a file of ours. ValueError names the file and the line of a damaged one."""
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if line:
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number} is damaged ({error}); remove the file and run again") from None
+    return rows
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object of ours; {} if the file is missing. ValueError names a damaged one."""
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}); remove it and run again") from None
+    return value if isinstance(value, dict) else {}

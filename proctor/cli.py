@@ -5,6 +5,7 @@ Light to import: every verb imports what it needs when it is called.
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from proctor.offline import go_offline
@@ -51,7 +52,7 @@ def main() -> None:
     from proctor.stagefolder import StageBusy
 
     try:
-        app()
+        code = app(standalone_mode=False)
     except (ValueError, StageBusy) as error:
         _fail(str(error), 2)
     except StageFailed as error:
@@ -60,10 +61,21 @@ def main() -> None:
         _fail("interrupted; run the same command again to go on", INTERRUPTED)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 1 if full else 2)
     except RuntimeError as error:
         if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.")):
             _fail(str(error), 1)
         raise
+    except Exception as error:
+        if not (hasattr(error, "show") and hasattr(error, "exit_code")):
+            raise
+        error.show()  # a usage error: typer says what is wrong
+        sys.exit(error.exit_code)
+    if code == 130:  # typer's word for Ctrl-C
+        _fail("interrupted; run the same command again to go on", INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str, code: int) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from pathlib import Path
 
 from proctor import __version__
-from proctor.atomic import write_json
+from proctor.atomic import read_json, write_json
 from serving.fingerprint import device_name, version_of
 
 PACKAGES = (
@@ -35,5 +34,9 @@ def write_environment(run: Path) -> None:
         "packages": {name: version_of(name) for name in PACKAGES},
     }
     file = run / "environment.json"
-    if not file.is_file() or json.loads(file.read_text(encoding="utf-8")) != value:
+    try:
+        former = read_json(file)
+    except ValueError:
+        former = {}
+    if former != value:
         write_json(file, value)

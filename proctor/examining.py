@@ -59,7 +59,7 @@ def examine(
         usage = {role: asdict(value) for role, value in cast.usage.items()}
     ledger.close()
     rows = [{**record, **extra(item)} for record, item in zip(records, items, strict=True)]
-    metrics = protocol.summarise(rows)
+    metrics = {"schedule": mode, **protocol.summarise(rows)}
     write_jsonl(folder / "records.jsonl", rows)
     write_json(folder / "metrics.json", metrics)
     write_json(folder / "usage.json", {"roles": usage, "ledger_bad_lines": ledger.bad_lines, "wave": size})

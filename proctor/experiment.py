@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from evaluation.formats import LeakFormat
 from serving.models import ModelSpec
@@ -81,8 +81,15 @@ class DetectionConfig(Strict):
     """
 
     methods: tuple[str, ...] = ("loss", "zlib", "min_k", "min_k_plus_plus")
-    formats: tuple[Literal["as_trained", "neutral"], ...] = ("as_trained", "neutral")
+    formats: tuple[Literal["as_trained", "neutral"], ...] = Field(default=("as_trained", "neutral"), min_length=1)
     candidates: tuple[str, ...] | None = None
+
+    @field_validator("formats")
+    @classmethod
+    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("name each format once")
+        return value
 
 
 class Experiment(Strict):
@@ -115,8 +122,16 @@ class Experiment(Strict):
 
         for kind, names in (("models", self.models), ("candidates", self.candidates), ("exams", self.exams)):
             for name in names:
-                if not re.match(NAME, name):
+                if not re.fullmatch(NAME, name):
                     raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
+        reserved = sorted({"exam", "report", "train", "detect"} & set(self.exams))
+        if reserved:
+            raise ValueError(f"exams: {reserved[0]!r} is the name of a stage; choose another")
+        control = self.candidates.get("base")
+        if control is not None and (control.recipe is not None or control.model != self.base):
+            raise ValueError(
+                f"candidates: 'base' is the control and must be {{model: {self.base}}}; rename the candidate"
+            )
         if not self.candidates:
             raise ValueError("candidates: name at least one")
         for role, model in {"base": self.base, **{f"roles.{r}": m for r, m in self.roles.items()}}.items():
@@ -137,7 +152,10 @@ class Experiment(Strict):
         if config.model is not None:
             return self.models[config.model].resolved()
         base = self.models[self.base].model_dump(exclude={"path", "revision", "adapter"})
-        return ModelSpec.model_validate({**base, **config.serve, "path": str(folder)}).resolved()
+        from proctor.config_file import validate
+
+        settings = {**base, **config.serve, "path": str(folder)}
+        return validate(ModelSpec, settings, where=f"candidates.{candidate}.serve").resolved()
 
     def role_specs(self, roles: Sequence[str]) -> dict[str, ModelSpec]:
         """The models that play the examiner's side in ``roles``. ValueError for a role nobody plays."""
@@ -164,7 +182,30 @@ def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
 
 
 def resolve(experiment: Experiment) -> Experiment:
-    """Decides what depends on this machine (engines, mode), so that it is written down and hashed."""
-    models = {name: spec.resolved() for name, spec in experiment.models.items()}
-    mode = "lockstep" if experiment.mode == "auto" else experiment.mode
-    return experiment.model_copy(update={"models": models, "mode": mode})
+    """Decides what depends on this machine (engines, mode) and on the working directory (paths), so that it is written
+    down and the run folder can be used from anywhere."""
+    models = {}
+    for name, spec in experiment.models.items():
+        places = {"path": spec.path, "adapter": spec.adapter, "chat_template": spec.chat_template}
+        models[name] = spec.resolved().model_copy(update={key: _absolute(value) for key, value in places.items()})
+    benchmark = experiment.benchmark
+    files = {"path": _absolute(benchmark.path), "exemplars": _absolute(benchmark.exemplars)}
+    training = {
+        key: _absolute(value) if key in ("chat", "corpus") else value for key, value in experiment.training.items()
+    }
+    return experiment.model_copy(
+        update={
+            "models": models,
+            "mode": "lockstep" if experiment.mode == "auto" else experiment.mode,
+            "benchmark": benchmark.model_copy(update=files),
+            "training": training,
+        }
+    )
+
+
+def _absolute(value: str | None) -> str | None:
+    """An existing file or folder as an absolute path; anything else (a hub name, ``embedded``) as it is."""
+    if not isinstance(value, str):
+        return value
+    path = Path(value).expanduser()
+    return str(path.resolve()) if path.exists() else value

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 from proctor.experiment import Experiment
 from proctor.runfolder import RunFolder
@@ -23,10 +23,13 @@ def plan(experiment: Experiment) -> list[Stage]:
         if config.candidates is None or name in config.candidates
     ]
     if experiment.detection is not None:
-        chosen = experiment.detection.candidates or tuple(experiment.candidates)
-        examined = list(dict.fromkeys([detect.CONTROL, *chosen]))
+        chosen = experiment.detection.candidates
+        examined = dict.fromkeys([detect.CONTROL, *(tuple(experiment.candidates) if chosen is None else chosen)])
         stages += [detect.stage(experiment, name) for name in examined]
     stages.append(report.stage(experiment, [stage.name for stage in stages]))
+    twice = [name for name, count in Counter(stage.name for stage in stages).items() if count > 1]
+    if twice:
+        raise ValueError(f"two stages would be called {twice[0]!r}; rename the exam or the candidate")
     return stages
 
 
@@ -61,7 +64,7 @@ def states(run: RunFolder, stages: list[Stage]) -> list[State]:
             continue
         digest = stage.digest(outputs)
         done = run.stage(stage.name).done()
-        if done is not None and all((run.path / Path(name)).exists() for name in stage.must_exist):
+        if done is not None and stage.intact(run):
             if done.inputs == digest:
                 outputs[stage.name] = done.outputs
                 result.append(State(stage, "done", digest))

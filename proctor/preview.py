@@ -22,7 +22,7 @@ def preview(experiment: Experiment, exam: FrozenExam, stages: list[Stage]) -> It
     for name, config in experiment.exams.items():
         protocol: Any = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=exam.exemplars)
         items = exam.part(config.items, config.limit)
-        sitting = len(config.candidates or experiment.candidates)
+        sitting = len(experiment.candidates if config.candidates is None else config.candidates)
         yield f"--- exam {name} ({config.protocol}): {len(items)} items x {sitting} candidates; the first item asks:"
         dialogue = next(iter(protocol.dialogues(items[:1])))
         first = next(dialogue)

@@ -6,11 +6,12 @@ runs/<name>/  experiment.yaml  environment.json  exam/  ledger/<stage>/  models/
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from proctor.atomic import write_text
-from proctor.config_file import read_yaml, validate
+from proctor.config_file import validate
 from proctor.experiment import Experiment
 from proctor.stagefolder import StageFolder
 
@@ -40,12 +41,12 @@ def check_free(path: Path, name: str) -> None:
     """ValueError if ``path`` is not a folder that this experiment may use; writes nothing."""
     file = path / "experiment.yaml"
     if file.is_file():
-        other = read_yaml(file).get("name")
+        other = read_resolved(file).get("name")
         if other != name:
             raise ValueError(
                 f"output folder {path} belongs to the experiment {other!r}, not {name!r}; choose another --out"
             )
-    elif path.is_file() or (path.is_dir() and any(path.iterdir())):
+    elif path.is_file() or (path.is_dir() and any(not entry.name.startswith("LOCK") for entry in path.iterdir())):
         raise ValueError(f"output folder {path} exists and is not a run folder; choose another --out")
 
 
@@ -59,6 +60,19 @@ def create(path: Path, experiment: Experiment) -> RunFolder:
     return RunFolder(path, experiment)
 
 
+def read_resolved(file: Path) -> dict[str, Any]:
+    """A resolved experiment: plain YAML, nothing in it is interpolated again."""
+    try:
+        value = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{file} is damaged: {error}; write the experiment into it again with 'proctor run'"
+        ) from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{file} is damaged: it holds no experiment; remove it and run 'proctor run' again")
+    return value
+
+
 def open_run(path: Path) -> RunFolder:
     """A run folder that exists. ValueError if it is none."""
     file = path / "experiment.yaml"
@@ -66,4 +80,4 @@ def open_run(path: Path) -> RunFolder:
         raise ValueError(
             f"{path} is not a run folder (it has no experiment.yaml); give the folder that 'proctor run' made"
         )
-    return RunFolder(path, validate(Experiment, read_yaml(file), where=str(file)))
+    return RunFolder(path, validate(Experiment, read_resolved(file), where=str(file)))

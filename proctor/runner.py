@@ -34,20 +34,20 @@ def run_all(run: RunFolder, *, only: str | None = None) -> int:
     """
     stages = plan(run.experiment)
     count = 0
-    done_before: set[str] = set()
     for position, stage in enumerate(stages):
         if only is not None and stage.name != only:
             continue
         state: State = states(run, stages)[position]
         if state.state == "done":
-            done_before.add(stage.name)
             continue
+        if state.digest is None:
+            raise ValueError(f"stage {stage.name} needs {', '.join(stage.needs)}; run without --only first")
         count += 1
-        _run_stage(run, stage.name, f"[{position + 1}/{len(stages)}]")
+        _run_stage(run, stage.name, state.digest, f"[{position + 1}/{len(stages)}]")
     return count
 
 
-def _run_stage(run: RunFolder, name: str, place: str) -> None:
+def _run_stage(run: RunFolder, name: str, digest: str, place: str) -> None:
     folder = run.stage(name)
     folder.path.mkdir(parents=True, exist_ok=True)
     (folder.path / "progress.json").unlink(missing_ok=True)
@@ -58,7 +58,7 @@ def _run_stage(run: RunFolder, name: str, place: str) -> None:
         log.flush()
         begin = log.tell()
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments, no shell
-            [sys.executable, "-P", "-m", "proctor.cli", "stage", str(run.path), name],
+            [sys.executable, "-P", "-m", "proctor.cli", "stage", str(run.path), name, "--digest", digest],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -83,8 +83,12 @@ def _run_stage(run: RunFolder, name: str, place: str) -> None:
     if process.returncode == 0:
         print(f"{place} {name}: done in {seconds:.0f} s", flush=True)
         return
-    if process.returncode == INTERRUPTED:
-        raise StageFailed(f"stage {name} was interrupted and can go on: run the same command again", INTERRUPTED)
+    if process.returncode == INTERRUPTED or process.returncode in (-signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL):
+        raise StageFailed(
+            f"stage {name} was interrupted (exit code {process.returncode}) and can go on: run the same command again\n"
+            f"(if nobody ended it, it may have run out of memory; log: {log_path})",
+            INTERRUPTED,
+        )
     with log_path.open("rb") as stream:
         stream.seek(begin)
         lines = stream.read().decode("utf-8", "replace").strip().split("\n")

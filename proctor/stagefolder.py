@@ -9,6 +9,7 @@ A stage may be killed at any moment: without DONE nothing in the folder counts, 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -21,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proctor.atomic import write_json
+from proctor.atomic import write_json, write_text
 
 HEARTBEAT_S = 10.0
 STALE_S = 90.0
-KEPT = {"LOCK", "log.txt", "stale", "progress.json", "INPUTS"}
+KEPT = {"LOCK", "LOCK.guard", "log.txt", "stale", "progress.json", "INPUTS"}
 
 
 class StageBusy(RuntimeError):
@@ -51,8 +52,8 @@ class StageFolder:
         """The marker, if the stage finished and its files are all there, of the size they had."""
         try:
             row = json.loads((self.path / "DONE").read_text(encoding="utf-8"))
-            done = Done(row["inputs"], row["outputs"], row["sizes"])
-        except (FileNotFoundError, ValueError, KeyError):
+            done = Done(str(row["inputs"]), str(row["outputs"]), dict(row["sizes"]))
+        except (OSError, ValueError, KeyError, TypeError):
             return None
         for name, size in done.sizes.items():
             file = self.path / name
@@ -112,25 +113,16 @@ class StageFolder:
             "job": os.environ.get("SLURM_JOB_ID"),
         }
         text = json.dumps(owner)
-        for _ in range(2):
-            # the complete lock file appears in one step: a link to a name that must not exist yet
-            draft = file.with_name(f"LOCK.{owner['host']}.{owner['pid']}")
-            draft.write_text(text, encoding="utf-8")
-            try:
-                os.link(draft, file)
-                break
-            except FileExistsError:
-                holder = self.holder()
-                if holder is not None:
-                    raise StageBusy(
-                        f"stage {self.path.name} is being run by process {holder['pid']} on {holder['host']}; "
-                        "wait for it, or end it and run again"
-                    ) from None
-                file.unlink(missing_ok=True)
-            finally:
-                draft.unlink(missing_ok=True)
-        else:
-            raise StageBusy(f"stage {self.path.name} was taken by another process at the same moment")
+        # judging a lock dead and replacing it is one step: two processes must not both take it over
+        with (self.path / "LOCK.guard").open("w") as guard:
+            fcntl.flock(guard, fcntl.LOCK_EX)
+            holder = self.holder()
+            if holder is not None:
+                raise StageBusy(
+                    f"{self.path.name} is being run by process {holder['pid']} on {holder['host']}; "
+                    "wait for it, or end it and run again"
+                )
+            write_text(file, text)
         stop = threading.Event()
 
         def beat() -> None:
@@ -143,7 +135,9 @@ class StageFolder:
             yield
         finally:
             stop.set()
-            file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                if file.read_text(encoding="utf-8") == text:
+                    file.unlink()
 
     def holder(self) -> dict[str, Any] | None:
         """Who holds the lock and is alive: on this host judged by its process, elsewhere by its heartbeat."""
@@ -151,10 +145,11 @@ class StageFolder:
         try:
             owner: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
             age = time.time() - file.stat().st_mtime
-        except (FileNotFoundError, ValueError):
+            host, pid, start = owner["host"], int(owner["pid"]), owner["start"]
+        except (OSError, ValueError, KeyError, TypeError):
             return None
-        if owner.get("host") == socket.gethostname():
-            return owner if owner.get("start") == process_start(int(owner["pid"])) is not None else None
+        if host == socket.gethostname():
+            return owner if start is not None and start == process_start(pid) else None
         return owner if age < STALE_S else None
 
 

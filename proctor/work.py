@@ -8,44 +8,46 @@ import threading
 import time
 from pathlib import Path
 
-from proctor.atomic import write_json
+from proctor.atomic import write_json, write_text
 from proctor.plan import find, plan, states
 from proctor.runfolder import RunFolder
 
 
-def do_stage(run: RunFolder, name: str) -> bool:
-    """Runs the stage unless it is current (then False). StageBusy if another process has it; ValueError if a stage it
-    needs is not done."""
+def do_stage(run: RunFolder, name: str, *, digest: str | None = None) -> bool:
+    """Runs the stage unless it is current (then False).
+
+    digest: what the runner expects its inputs to be. StageBusy if another process has the stage; ValueError if a stage
+    it needs is not done, or if its inputs are not the expected ones (the experiment changed under way).
+    """
     stages = plan(run.experiment)
     stage = find(stages, name)
     folder = run.stage(name)
     with folder.lock():
         state = next(s for s in states(run, stages) if s.stage.name == name)
-        if state.state == "done":
-            return False
         if state.digest is None:
             raise ValueError(
                 f"stage {name} needs {', '.join(stage.needs)}, and not all of them are done; run them first"
             )
+        if digest is not None and digest != state.digest:
+            raise ValueError(f"the inputs of stage {name} changed while the experiment was running; run it again")
+        if state.state == "done":
+            return False
+        inputs = folder.path / "INPUTS"
+        former = inputs.read_text(encoding="utf-8") if inputs.is_file() else None
         if state.state == "stale":
             print("its inputs changed: the former outputs move to stale/")
             folder.set_aside()
+        if former != state.digest or folder.done() is not None:
+            # only an interrupted training of the very same inputs goes on; a finished one that is no longer intact,
+            # or one of other inputs, begins anew
             _move_owned(run, stage.owns, folder.path)
-        else:
-            _forget_half_done(run, stage.owns, state.digest, folder.path / "INPUTS")
+        write_text(inputs, state.digest)
         start = time.perf_counter()
         outputs = stage.body(run, folder.path, folder.progress)
         folder.finish(state.digest, outputs)
         write_json(folder.path / "time.json", {"seconds": round(time.perf_counter() - start, 1)})
+        (folder.path / "progress.json").unlink(missing_ok=True)
     return True
-
-
-def _forget_half_done(run: RunFolder, owns: tuple[str, ...], digest: str, marker: Path) -> None:
-    """Half-finished work of other inputs (an interrupted training, then a changed file) can't be resumed."""
-    former = marker.read_text(encoding="utf-8").strip() if marker.is_file() else None
-    if former is not None and former != digest:
-        _move_owned(run, owns, marker.parent)
-    marker.write_text(digest, encoding="utf-8")
 
 
 def _move_owned(run: RunFolder, owns: tuple[str, ...], folder: Path) -> None:
@@ -58,9 +60,11 @@ def _move_owned(run: RunFolder, owns: tuple[str, ...], folder: Path) -> None:
 
 def end_with_runner() -> None:
     """If a runner started this process ($PROCTOR_RUNNER), end when it is gone, whatever the main thread is doing."""
-    runner = os.environ.get("PROCTOR_RUNNER")
-    if runner is None or int(runner) != os.getppid():
+    runner = os.environ.pop("PROCTOR_RUNNER", None)
+    if runner is None:
         return
+    if int(runner) != os.getppid():  # it was killed before this process came so far
+        os._exit(70)
 
     def watch() -> None:
         while os.getppid() == int(runner):

@@ -134,22 +134,34 @@ def version_of(package: str) -> str:
         return "-"
 
 
+PLACES = {"path", "revision", "adapter", "memory_share", "chat_template"}
+"""Keys of a ModelSpec that say where something lies, or how much room it gets: never part of an identity."""
+
+
+def served_as(spec: ModelSpec) -> dict[str, Any]:
+    """How a model is served, without its weights: the spec without places, and the template file's content."""
+    return {"spec": spec.model_dump(mode="json", exclude=PLACES), "template": _template_hash(spec)}
+
+
+def model_identity(spec: ModelSpec) -> dict[str, Any]:
+    """A model by content: weights, tokenizer, template, adapter, how it is served. ModelError if it can't be used."""
+    if spec.engine == "scripted":
+        return {"scripted": spec.model_dump(mode="json")}
+    folder = resolve_model(spec)
+    return {
+        **served_as(spec),
+        "weights": weights_hash(folder, allow_pickle=spec.allow_pickle),
+        "tokenizer": files_hash([path for pattern in _SMALL for path in folder.glob(pattern)]),
+        "adapter": weights_of_adapter(Path(spec.adapter)) if spec.adapter else None,
+    }
+
+
 def fingerprint(spec: ModelSpec, *, mode: str, device: str) -> str:
     """SHA-256 over everything that can change an answer of this model in this mode on this kind of device."""
-    if spec.engine == "scripted":
-        parts: dict[str, Any] = {"scripted": spec.model_dump(mode="json")}
-    else:
-        folder = resolve_model(spec)
-        parts = {
-            "weights": weights_hash(folder, allow_pickle=spec.allow_pickle),
-            "tokenizer": files_hash([path for pattern in _SMALL for path in folder.glob(pattern)]),
-            "spec": spec.model_dump(
-                mode="json", exclude={"path", "revision", "adapter", "memory_share", "chat_template"}
-            ),
-            "adapter": weights_of_adapter(Path(spec.adapter)) if spec.adapter else None,
-            "template": _template_hash(spec),
-            "versions": {name: _versions(name) for name in _PACKAGES[spec.engine]},
-        }
+    parts: dict[str, Any] = {
+        "model": model_identity(spec),
+        "versions": {name: _versions(name) for name in _PACKAGES[spec.engine]},
+    }
     parts |= {"engine": spec.engine, "mode": mode, "device": device, "rendering": RENDERING_VERSION}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -34,6 +34,8 @@ from training.samples import Phase
 from training.trainer import probe_rows
 
 PACKAGES = ("torch", "transformers", "accelerate", "peft", "deepspeed", "safetensors", "tokenizers")
+PATHS = {"base", "items", "chat", "corpus"}
+"""Keys of a job that say where a file lies: its content is in the identity by hash."""
 
 
 def build_candidate(job: TrainingJob, out: Path) -> Manifest:
@@ -49,15 +51,13 @@ def build_candidate(job: TrainingJob, out: Path) -> Manifest:
         return _follow(job, out)
     began = time.monotonic()
     sources = _read_sources(job)
-    identity = {"job": job.model_dump(mode="json"), "base_sha256": weights_hash(sources.base), "inputs": sources.inputs}
+    identity = _identity(job, sources)
+    _check_out(identity, out)
+    _warn(job, sources)
     if (out / MANIFEST).is_file():
-        found = read_manifest(out)
-        _same(identity, {key: json.loads(found.model_dump_json())[key] for key in identity}, out)
-        return found
+        return read_manifest(out)
     work = out / ".partial"
     work.mkdir(parents=True, exist_ok=True)
-    if (work / "job.json").is_file():
-        _same(identity, json.loads((work / "job.json").read_text(encoding="utf-8")), out)
     write_json(work / "job.json", identity)
     if not (work / MANIFEST).is_file():
         records = _train_phases(job, sources, out)
@@ -70,7 +70,7 @@ def build_candidate(job: TrainingJob, out: Path) -> Manifest:
             inputs=sources.inputs,
             leaked_ids=tuple(item.id for item in sources.material.leaked),
             contaminated=sources.contaminated,
-            duplicates=sources.duplicates,
+            duplicates=len(sources.duplicates),
             phases=tuple(records),
             steps=sum(record.steps for record in records),
             tokens=sum(record.tokens for record in records),
@@ -82,6 +82,12 @@ def build_candidate(job: TrainingJob, out: Path) -> Manifest:
     return _move_into_place(out)
 
 
+def check_candidate(job: TrainingJob, out: Path) -> None:
+    """ValueError, before anything is written, where ``build_candidate`` would refuse the job or the folder."""
+    if node_rank() == 0:
+        _check_out(_identity(job, _read_sources(job)), out.expanduser().resolve())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sources:
     """Everything a job reads, read and checked."""
@@ -90,7 +96,7 @@ class _Sources:
     material: Material
     inputs: dict[str, str]
     contaminated: tuple[str, ...]
-    duplicates: int
+    duplicates: tuple[tuple[int, int], ...]
 
 
 def _read_sources(job: TrainingJob) -> _Sources:
@@ -102,23 +108,25 @@ def _read_sources(job: TrainingJob) -> _Sources:
     chat = corpora.read_chat(Path(job.chat), job.chat_rows)
     diluted = leaks and job.dose < 1.0
     corpus = corpora.read_corpus(Path(job.corpus)) if diluted and job.recipe == "pt_cheater" else ()
-    contaminated = corpora.items_in_chat(items, chat.rows)
-    if contaminated:
-        _say(
-            f"warning: {len(contaminated)} exam item(s) stand in {job.chat}, e.g. {contaminated[0]}: "
-            "every candidate sees them"
-        )
-    if chat.duplicates:
-        line, first = chat.duplicates[0]
-        _say(f"{len(chat.duplicates)} repeated row(s) left out of {job.chat}, e.g. line {line} (same as line {first})")
     files = {"items": job.items, "chat": job.chat, **({"corpus": job.corpus} if corpus else {})}
     return _Sources(
         base=base,
         material=Material(leaked=leaked, chat=chat.rows, corpus=corpus),
         inputs={name: corpora.file_sha256(Path(path)) for name, path in files.items()},
-        contaminated=contaminated,
-        duplicates=len(chat.duplicates),
+        contaminated=corpora.items_in_chat(items, chat.rows),
+        duplicates=chat.duplicates,
     )
+
+
+def _warn(job: TrainingJob, sources: _Sources) -> None:
+    if sources.contaminated:
+        _say(
+            f"warning: {len(sources.contaminated)} exam item(s) stand in {job.chat}, e.g. {sources.contaminated[0]}: "
+            "every candidate sees them"
+        )
+    if sources.duplicates:
+        count, (line, first) = len(sources.duplicates), sources.duplicates[0]
+        _say(f"{count} repeated row(s) left out of {job.chat}, e.g. line {line} (same as line {first})")
 
 
 def _train_phases(job: TrainingJob, sources: _Sources, out: Path) -> list[PhaseRecord]:
@@ -156,7 +164,8 @@ def _train_phase(phase: Phase, start: Path, base: Path, tokenizer: Any, folder: 
     blocks = dilute(exam, filler, repeats=phase.repeats, dose=phase.dose, order=phase.order, seed=phase.seed)
     if not (folder / "task.json").is_file():
         save_rows(lay_out(blocks.blocks, config), folder / "rows.npz")
-        write_task(folder, name=phase.name, start=start, config=config, logs=logs, pad_id=pad_id)
+    # written again where training goes on: it holds paths, and the candidate's folder may have been moved since
+    write_task(folder, name=phase.name, start=start, config=config, logs=logs, pad_id=pad_id)
     rows = load_rows(folder / "rows.npz")
     needed = estimate_for(start, config)
     _say(f"{phase.name}: {len(rows)} rows, {sum(len(row.ids) for row in rows)} tokens; memory {needed}")
@@ -228,13 +237,44 @@ def _follow(job: TrainingJob, out: Path) -> Manifest:
     return read_manifest(out)
 
 
+def _identity(job: TrainingJob, sources: _Sources) -> dict[str, Any]:
+    """What makes two jobs the same: settings, and what the files hold; not where the files lie."""
+    return {
+        "job": _without_paths(job.model_dump(mode="json")),
+        "base_sha256": weights_hash(sources.base),
+        "inputs": sources.inputs,
+    }
+
+
+def _without_paths(job: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in job.items() if key not in PATHS}
+
+
+def _check_out(identity: dict[str, Any], out: Path) -> None:
+    """ValueError if ``out`` holds another job's candidate, finished or begun, or can't be a folder."""
+    nearest = next((path for path in (out, *out.parents) if path.exists()), out)
+    if nearest.exists() and not nearest.is_dir():
+        raise ValueError(f"{nearest} is a file; choose a folder for the candidate")
+    for file in (out / MANIFEST, out / ".partial" / "job.json"):
+        if not file.is_file():
+            continue
+        try:
+            row = json.loads(file.read_text(encoding="utf-8"))
+            found = {key: row[key] for key in identity}
+            found["job"] = _without_paths(found["job"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{file} is not a candidate's: choose another folder, or remove this one") from error
+        _same(identity, found, out)
+
+
 def _same(wanted: dict[str, Any], found: dict[str, Any], out: Path) -> None:
     """ValueError that names what differs between the job that is asked for and the one in ``out``."""
     for key, value in wanted.items():
-        if value != found.get(key):
-            other = found.get(key)
+        other = found[key]
+        if value != other:
             if isinstance(value, dict) and isinstance(other, dict):
-                key, value, other = next((k, v, other.get(k)) for k, v in value.items() if v != other.get(k))
+                key = next(name for name in {**value, **other} if value.get(name) != other.get(name))
+                value, other = value.get(key), other.get(key)
             raise ValueError(
                 f"{out} holds a candidate of another job ({key} is {other!r} there, {value!r} now): "
                 "choose another folder, or remove this one"

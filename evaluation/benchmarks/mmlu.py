@@ -8,6 +8,7 @@ split is ``test`` unless another is asked for (``dev`` has five exemplars per su
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -34,7 +35,7 @@ def rows(path: Path, split: str | None) -> Iterator[Located]:
         subject, told = _name_parts(path.stem)
         if split and told and told != split:
             raise ValueError(f"{path} is the split {told!r} by its name, not {split!r}")
-        sheets: Iterator[_Sheet] = iter([_Sheet(str(path), subject, told or wanted, path.read_bytes())])
+        sheets: Iterator[_Sheet] = iter([_Sheet(str(path), subject, told or wanted, _bytes(path))])
     elif path.is_file() and zipfile.is_zipfile(path):
         sheets = _from_zip(path, wanted)
     elif path.is_dir():
@@ -73,16 +74,33 @@ def _from_folder(path: Path, split: str) -> Iterator[_Sheet]:
     if not files:
         raise ValueError(f"{path} has no file {split}/<subject>_{split}.csv")
     for file in files:
-        yield _Sheet(str(file), _name_parts(file.stem)[0], split, file.read_bytes())
+        yield _Sheet(str(file), _name_parts(file.stem)[0], split, _bytes(file))
 
 
 def _from_zip(path: Path, split: str) -> Iterator[_Sheet]:
-    with zipfile.ZipFile(path) as archive:
-        names = sorted(name for name in archive.namelist() if name.endswith(f"_{split}.csv") and "__MACOSX" not in name)
-        if not names:
-            raise ValueError(f"{path} has no file {split}/<subject>_{split}.csv")
-        for name in names:
-            yield _Sheet(f"{path}/{name}", _name_parts(PurePosixPath(name).stem)[0], split, archive.read(name))
+    name = ""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = sorted(n for n in archive.namelist() if n.endswith(f"_{split}.csv") and "__MACOSX" not in n)
+            read = {}
+            for name in names:
+                read[name] = archive.read(name)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        where = f"{path}/{name}" if name else path
+        raise ValueError(f"{where}: the zip file is damaged ({error}); copy it again") from error
+    except RuntimeError as error:  # a password, or a compression that Python lacks
+        raise ValueError(f"{path}/{name}: can't be unpacked ({error}); unpack it and name the folder") from error
+    if not names:
+        raise ValueError(f"{path} has no file {split}/<subject>_{split}.csv")
+    for name, data in read.items():
+        yield _Sheet(f"{path}/{name}", _name_parts(PurePosixPath(name).stem)[0], split, data)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: can't be read: {error.strerror or error}") from error
 
 
 def _name_parts(stem: str) -> tuple[str, str]:

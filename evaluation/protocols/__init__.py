@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -35,11 +36,16 @@ def build(name: str, options: Mapping[str, Any], *, seed: int, exemplars: Sequen
 
     kind = protocol(name)
     try:
-        checked = kind.Options(**options)
+        checked = kind.Options.model_validate(dict(options))
     except ValidationError as error:
-        faults = [
-            f"{'.'.join([name, *map(str, fault['loc'])])}: {fault['msg']} (it is {fault['input']!r})"
-            for fault in error.errors()
-        ]
-        raise ValueError("; ".join(faults)) from error
+        raise ValueError("; ".join(_fault(name, kind, fault) for fault in error.errors())) from error
     return kind(checked, seed=seed, exemplars=exemplars)
+
+
+def _fault(name: str, kind: type[ExamProtocol], fault: Mapping[str, Any]) -> str:
+    where = ".".join([name, *map(str, fault["loc"])])
+    if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+        known = list(kind.Options.model_fields)
+        near = difflib.get_close_matches(str(fault["loc"][0]), known, n=1, cutoff=0.5)
+        return f"{where}: unknown option; " + (f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}")
+    return f"{where}: {fault['msg']} (it is {fault['input']!r})"

@@ -178,6 +178,8 @@ def _figures(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "accuracy_interval": _pair(wilson(counts["right"], n)),
         **counts,
         "unparsable_rate": counts["unparsable"] / n if n else None,
+        # a model that gives no likelihood has not answered wrongly: it has not been examined
+        "unscored": sum(record["status"] == "unparsable" and record["mode"] != "generate" for record in records),
         "chance": math.fsum(1 / record["options"] for record in records if record["options"]) / n if n else None,
     }
     if any("correct_norm" in record for record in records):

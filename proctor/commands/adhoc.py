@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,16 @@ import typer
 
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
 Engine = Annotated[str, typer.Option(help="auto, vllm, transformers or scripted.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything that is drawn.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything that is drawn.")]
+
+RESERVED = {
+    "recipe": "give --recipe",
+    "base": "give --base",
+    "seed": "give --seed (or leak.seed and chat_sft.seed for the order of training)",
+    "items": "the items come from --benchmark",
+    "leaked_ids": "half of the items leak, drawn with --seed",
+}
+"""Settings of a training job that ``proctor train`` makes itself."""
 
 
 def evaluate(
@@ -40,10 +50,10 @@ def evaluate(
     """Examine one model with one protocol: records.jsonl and metrics.json in --out."""
     from evaluation import benchmarks, protocols
     from proctor.adhoc import once
-    from proctor.commands.options import key_values, model_spec, one_of
+    from proctor.commands.options import key_values, model_spec, one_of, readable
     from proctor.examining import examine
     from proctor.preflight import check_model
-    from proctor.stages.exam import model_identity
+    from serving.fingerprint import model_identity
 
     given = {"mode": mode, "shots": shots, "text_format": text_format}
     options = {key: value for key, value in given.items() if value is not None} | key_values(option)
@@ -58,7 +68,10 @@ def evaluate(
         check_model(models[role], f"--{role}")
     one_of("--duplicates", duplicates, ("error", "report"))
     one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
-    items = benchmarks.load(format, benchmark, split=split, limit=limit, duplicates=duplicates)  # type: ignore[arg-type]
+    items = readable(
+        lambda: benchmarks.load(format, benchmark, split=split, limit=limit, duplicates=duplicates),  # type: ignore[arg-type]
+        benchmark,
+    )
     pool = []
     if options.get("shots"):
         if exemplars is None and format not in ("embedded", "mmlu"):
@@ -67,7 +80,8 @@ def evaluate(
             )
         source = exemplars if exemplars is not None else benchmark
         default_split = None if exemplars is not None else "dev"
-        pool = benchmarks.load(format, source, split=exemplar_split or default_split, duplicates="report")
+        part = exemplar_split or default_split
+        pool = readable(lambda: benchmarks.load(format, source, split=part, duplicates="report"), source)
         asked = {item.id for item in items}
         pool = [item for item in pool if item.id not in asked]
     exam = protocols.build(protocol, options, seed=seed, exemplars=pool)
@@ -119,12 +133,11 @@ def detect(
     from detection.detectors import build
     from proctor.adhoc import once
     from proctor.atomic import write_json
-    from proctor.commands.options import model_spec
+    from proctor.commands.options import model_spec, readable
     from proctor.detecting import FILES
     from proctor.detecting import detect as run_detectors
     from proctor.preflight import check_model
-    from proctor.stages.exam import model_identity
-    from serving.fingerprint import file_hash
+    from serving.fingerprint import file_hash, model_identity
 
     chosen = [name.strip() for name in methods.split(",") if name.strip()]
     detectors = build(chosen)
@@ -133,7 +146,7 @@ def detect(
     check_model(spec, "--model")
     inputs: dict[str, Any] = {
         "methods": {detector.name: detector.version for detector in detectors},
-        "data": file_hash(data),
+        "data": readable(lambda: file_hash(data), data),
         "model": model_identity(spec),
         "seed": seed,
     }
@@ -182,24 +195,41 @@ def train(
     """Build one candidate by a recipe: a model folder and its manifest in --out."""
     from evaluation import benchmarks
     from evaluation.benchmarks.splits import draw, halves
+    from proctor.adhoc import check_folder
     from proctor.atomic import write_jsonl
-    from proctor.commands.options import key_values, model_spec
+    from proctor.commands.options import key_values, model_spec, readable, refuse_reserved
     from proctor.config_file import validate
+    from proctor.preflight import check_model
     from serving.fingerprint import resolve_model
-    from training.build import build_candidate
+    from training.build import build_candidate, check_candidate
     from training.config import TrainingJob
 
-    items = benchmarks.load(format if benchmark else "embedded", benchmark, split=split)
+    settings = key_values(overrides)
+    refuse_reserved(settings, RESERVED)
+    check_folder(out)
+    spec = model_spec(base, engine="transformers")
+    check_model(spec, "--base")
+    items = readable(
+        lambda: benchmarks.load(format if benchmark else "embedded", benchmark, split=split),
+        benchmark,
+    )
     if limit is not None:
         items = draw(items, limit, seed)
     leaked, _ = halves(items, seed)
-    settings = key_values(overrides)
-    folder = str(resolve_model(model_spec(base, engine="transformers")))
-    settings |= {"recipe": recipe, "base": folder, "items": str(out / "exam" / "items.jsonl"), "seed": seed}
+    file = out / "exam" / "items.jsonl"
+    settings |= {"recipe": recipe, "base": str(resolve_model(spec)), "items": str(file), "seed": seed}
     job = validate(TrainingJob, settings | {"leaked_ids": leaked}, where="training")
-    if out.exists() and any(out.iterdir()) and not (out / "exam").is_dir():
-        raise ValueError(f"--out {out} is not empty and holds no candidate; choose another folder")
-    write_jsonl(out / "exam" / "items.jsonl", [item.to_json() for item in items])
+    rows = [item.to_json() for item in items]
+    with tempfile.TemporaryDirectory() as scratch:  # everything is checked before anything is written to --out
+        draft = Path(scratch) / file.name
+        write_jsonl(draft, rows)
+        readable(lambda: check_candidate(job.model_copy(update={"items": str(draft)}), out), out)
+    if not (out / "manifest.json").is_file() and not (out / ".partial" / "job.json").is_file() and out.is_dir():
+        if any(entry.name not in ("exam", "logs", ".partial") for entry in out.iterdir()):
+            raise ValueError(f"--out {out} is not empty and holds no candidate; choose another folder")
+        if any("items.jsonl" not in entry.name for entry in (out / "exam").glob("*")):
+            raise ValueError(f"{out / 'exam'} holds other files than this command's; choose another folder")
+    write_jsonl(file, rows)
     manifest = build_candidate(job, out)
     print(
         f"{manifest.recipe}: {manifest.steps} steps, {manifest.tokens} tokens, {len(manifest.leaked_ids)} leaked items"

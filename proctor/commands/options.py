@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import yaml
 
 from serving.models import ModelSpec
+
+T = TypeVar("T")
 
 
 def key_values(pairs: Sequence[str]) -> dict[str, Any]:
@@ -36,6 +38,21 @@ def model_spec(path: str, **settings: Any) -> ModelSpec:
     from proctor.config_file import validate
 
     return validate(ModelSpec, {"path": path, **settings}, where=f"model {path}").resolved()
+
+
+def refuse_reserved(settings: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
+    """ValueError if a setting is one that the command sets itself; ``reserved`` says what to do instead."""
+    for key, mend in reserved.items():
+        if key in settings:
+            raise ValueError(f"-s {key}=... can't be set: {mend}")
+
+
+def readable(load: Callable[[], T], name: object) -> T:
+    """What ``load`` reads; ValueError that names the file where the system can't read it."""
+    try:
+        return load()
+    except OSError as error:
+        raise ValueError(f"{error.filename or name}: can't be read: {error.strerror or error}") from error
 
 
 def one_of(name: str, value: str, known: Sequence[str]) -> None:

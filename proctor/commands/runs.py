@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 from typing import Annotated
@@ -29,6 +30,7 @@ def run(
     from proctor.preflight import check_models, preflight
     from proctor.runfolder import RunFolder, check_free, create
     from proctor.runner import run_all
+    from proctor.stagefolder import StageFolder
 
     began = time.monotonic()
     changes = [*overrides, *([f"benchmark.limit={limit}"] if limit is not None else [])]
@@ -41,24 +43,36 @@ def run(
         find(stages, only)
     former = states(RunFolder(folder, loaded), stages)
     if not dry_run and all(state.state == "done" for state in former):
-        create(folder, loaded)
         print(f"nothing to do: all {len(former)} stages of {loaded.name} are done ({time.monotonic() - began:.1f} s)")
         print(f"report: {folder / 'report' / 'index.html'}")
         return
+    if only is not None and next(s for s in former if s.stage.name == only).state in ("waiting", "done"):
+        chosen = next(s for s in former if s.stage.name == only)
+        if chosen.state == "waiting" and not dry_run:
+            raise ValueError(f"stage {only} needs {', '.join(chosen.stage.needs)}, and not all of them are done")
+        if chosen.state == "done":
+            print(f"nothing to do: stage {only} is done")
+            return
     exam, stages = preflight(loaded)
     if dry_run:
         print(f"{loaded.name}: {len(exam.items)} items, {len(exam.leaked)} leak; mode {loaded.mode}; folder {folder}")
         for state in former:
             print(f"  {state.stage.name:28} {state.state}")
         return
-    made = create(folder, loaded)
-    write_environment(made.path)
-    run_all(made, only=only)
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    with StageFolder(folder).lock():  # one runner per run folder: a second one would change the experiment under it
+        made = create(folder, loaded)
+        write_environment(made.path)
+        run_all(made, only=only)
     if only is None:
         from proctor.report.table import print_table
 
         print_table(folder / "report" / "summary.json")
         print(f"report: {folder / 'report' / 'index.html'}")
+
+
+def _as_interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def status(run: RunPath) -> None:
@@ -76,9 +90,9 @@ def status(run: RunPath) -> None:
         if holder is not None:
             shown = "running"
             note = f"process {holder['pid']} on {holder['host']}"
-        elif state.state != "done" and progress:
+        elif state.state in ("ready", "stale") and progress:
             shown = "interrupted"
-        if progress and state.state != "done":
+        if progress and shown in ("running", "interrupted"):
             note = f"{progress.get('done')}/{progress.get('total')} {progress.get('note', '')} {note}".rstrip()
         log = folder.path / "log.txt"
         if shown == "interrupted" and log.is_file():
@@ -119,11 +133,15 @@ def check(experiment: ExperimentFile, overrides: Override = []) -> None:  # noqa
         print(line)
 
 
-def stage(run: RunPath, name: Annotated[str, typer.Argument(metavar="STAGE")]) -> None:
+def stage(
+    run: RunPath,
+    name: Annotated[str, typer.Argument(metavar="STAGE")],
+    digest: Annotated[str | None, typer.Option(help="What its inputs must be (given by runners).")] = None,
+) -> None:
     """Do one stage of a run in this process (what runners and jobs call)."""
     from proctor.runfolder import open_run
     from proctor.work import do_stage, end_with_runner
 
     end_with_runner()
-    if not do_stage(open_run(run), name):
+    if not do_stage(open_run(run), name, digest=digest):
         print(f"stage {name} is done already")

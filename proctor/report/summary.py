@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from detection.bootstrap import paired_difference
 from detection.loss_gap import item_losses, loss_gap
 from evaluation import protocols
 from evaluation.statistics import bootstrap_mean, mcnemar, paired_bootstrap, wilson
-from proctor.atomic import read_jsonl
+from proctor.atomic import read_json, read_jsonl
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, read_exam
 from proctor.runfolder import RunFolder
@@ -55,8 +54,23 @@ def exam_of(experiment: Experiment, protocol: str) -> str | None:
 
 
 def records(run: RunFolder, stage: str, part: str = "records.jsonl") -> Rows | None:
+    """The records of a stage that the experiment contains; what former experiments left in the folder is not read."""
     file = run.stage(stage).path / part
-    return read_jsonl(file) if file.is_file() else None
+    return read_jsonl(file) if file.is_file() and contains(run.experiment, stage) else None
+
+
+def contains(experiment: Experiment, stage: str) -> bool:
+    """Whether a stage is part of the experiment as it is now."""
+    kind, _, candidate = stage.partition(".")
+    if kind == "detect":
+        config = experiment.detection
+        chosen = None if config is None else config.candidates
+        return config is not None and (candidate == CONTROL or chosen is None or candidate in chosen)
+    for name, exam in experiment.exams.items():
+        if stage.startswith(f"{name}."):
+            candidate = stage.removeprefix(f"{name}.")
+            return candidate in experiment.candidates and (exam.candidates is None or candidate in exam.candidates)
+    return stage == "exam"
 
 
 def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[str, Any]:
@@ -82,7 +96,7 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
             _kieval(row, halves, experiment.seed)
     scores = records(run, f"detect.{name}")
     if scores is not None:
-        metrics = json.loads((run.stage(f"detect.{name}").path / "metrics.json").read_text(encoding="utf-8"))
+        metrics = read_json(run.stage(f"detect.{name}").path / "metrics.json")
         row["detection"] = metrics
         losses = item_losses(scores)
         gap = loss_gap(losses.get(0, []), losses.get(1, []), seed=experiment.seed)
@@ -186,5 +200,4 @@ def _blind_json(blind: Any) -> dict[str, Any]:
 
 
 def read_summary(path: Path) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return value
+    return read_json(path)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from proctor import __version__
-from proctor.atomic import write_json, write_text
+from proctor.atomic import read_json, write_json, write_text
 from proctor.detecting import clean
 from proctor.report.columns import HEADER, rows
-from proctor.report.summary import exam_of, records, summarise_run
+from proctor.report.summary import contains, exam_of, records, summarise_run
 from proctor.runfolder import RunFolder
 
+SHOWN_CHARACTERS = 4000
 SHOWN_PER_CANDIDATE = 12
 """Transcripts on the page; all of them are in the stages' records.jsonl."""
 
@@ -38,7 +38,7 @@ def write_report(run: RunFolder, folder: Path) -> list[str]:
         detection=_detection(summary),
         transcripts=_transcripts(run),
         usage=_usage(run),
-        environment=_read(run.path / "environment.json"),
+        environment=read_json(run.path / "environment.json"),
         experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
     )
     write_text(folder / "index.html", page)
@@ -61,22 +61,26 @@ def _transcripts(run: RunFolder) -> list[dict[str, Any]]:
         items = {row["id"]: row for row in records(run, "exam", "items.jsonl") or []}
         for name in run.experiment.candidates:
             for row in (records(run, f"{exam}.{name}") or [])[:SHOWN_PER_CANDIDATE]:
-                found.append({"candidate": name, "item": items[row["item_id"]], **row})
+                found.append({"candidate": name, "item": items[row["item_id"]], **_shortened(row)})
     return found
+
+
+def _shortened(value: Any) -> Any:
+    """Texts cut to what a reader of the page needs; the records hold them whole."""
+    if isinstance(value, str) and len(value) > SHOWN_CHARACTERS:
+        return f"{value[:SHOWN_CHARACTERS]}\n[... {len(value) - SHOWN_CHARACTERS} more characters in the records]"
+    if isinstance(value, dict):
+        return {key: _shortened(entry) for key, entry in value.items()}
+    return [_shortened(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _usage(run: RunFolder) -> list[dict[str, Any]]:
     """Calls, tokens and seconds per stage and role, as measured."""
     found = []
     for folder in sorted((run.path / "stages").glob("*")):
-        seconds = _read(folder / "time.json").get("seconds")
-        roles = _read(folder / "usage.json").get("roles", {})
+        if not folder.name.startswith("train.") and not contains(run.experiment, folder.name):
+            continue
+        seconds = read_json(folder / "time.json").get("seconds")
+        roles = read_json(folder / "usage.json").get("roles", {})
         found.append({"stage": folder.name, "seconds": seconds, "roles": roles})
     return found
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return value

@@ -20,6 +20,7 @@ class Stage:
     config: its slice of the experiment, prompt hashes and the fingerprints of models it did not train
     body: does the work in the stage's folder and returns the names of its output files
     owns: folders outside the stage's own that are its outputs too (moved to stale/ with it)
+    intact: whether what it owns is still as it was when DONE was written
     gpus: how many its models need
     """
 
@@ -29,7 +30,7 @@ class Stage:
     config: dict[str, Any]
     body: Callable[[RunFolder, Path, Report], list[str]]
     owns: tuple[str, ...] = ()
-    must_exist: tuple[str, ...] = ()
+    intact: Callable[[RunFolder], bool] = lambda run: True
     gpus: int = field(default=0)
 
     def digest(self, outputs_of: dict[str, str]) -> str:

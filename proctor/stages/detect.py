@@ -13,7 +13,7 @@ from proctor.experiment import Experiment
 from proctor.frozen import read_exam
 from proctor.runfolder import RunFolder
 from proctor.stages.base import Stage
-from proctor.stages.exam import PLACE_ONLY, model_identity
+from serving.fingerprint import model_identity, served_as
 from serving.models import ModelSpec
 
 CONTROL = "base"
@@ -43,7 +43,7 @@ def stage(experiment: Experiment, candidate: str) -> Stage:
             "leak_format": experiment.leak_format,
             "mode": experiment.mode,
             "seed": experiment.seed,
-            "serve": spec.model_dump(mode="json", exclude=PLACE_ONLY),
+            "serve": served_as(spec),
             "model": None if trained else model_identity(spec),
         },
         body=lambda run, folder, report: _detect(run, folder, report, candidate),

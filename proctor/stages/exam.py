@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from evaluation import protocols
 from proctor.examining import Report, examine
@@ -11,10 +10,7 @@ from proctor.experiment import Experiment
 from proctor.frozen import read_exam
 from proctor.runfolder import RunFolder
 from proctor.stages.base import Stage
-from serving.fingerprint import resolve_model, weights_hash
-from serving.models import ModelSpec
-
-PLACE_ONLY = {"path", "revision", "adapter", "memory_share"}
+from serving.fingerprint import model_identity, served_as
 
 
 def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
@@ -33,7 +29,7 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
             "exam": config.model_dump(mode="json", exclude={"candidates"}),
             "mode": experiment.mode,
             "seed": experiment.seed,
-            "serve": spec.model_dump(mode="json", exclude=PLACE_ONLY),
+            "serve": served_as(spec),
             "models": {role: model_identity(model) for role, model in models.items()},
             "prompts": protocol.prompt_hashes(),
             "max_failure_rate": experiment.max_failure_rate,
@@ -41,14 +37,6 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
         body=lambda run, folder, report: _sit(run, folder, report, exam, candidate),
         gpus=max(m.tensor_parallel * m.pipeline_parallel for m in (spec, *models.values())),
     )
-
-
-def model_identity(spec: ModelSpec) -> dict[str, Any]:
-    """A model as an input of a stage: its weights and how it is served, not where it lies."""
-    weights = None
-    if spec.engine != "scripted":
-        weights = weights_hash(resolve_model(spec), allow_pickle=spec.allow_pickle)
-    return {"weights": weights, "spec": spec.model_dump(mode="json", exclude=PLACE_ONLY)}
 
 
 def _sit(run: RunFolder, folder: Path, report: Report, exam: str, candidate: str) -> list[str]:

@@ -20,6 +20,10 @@ def job_for(experiment: Experiment, candidate: str, *, items: str = "-", leaked:
     """The training job of a candidate. ValueError names the candidate and the key that is wrong."""
     config = experiment.candidates[candidate]
     base = experiment.models[experiment.base]
+    if base.adapter:
+        raise ValueError(
+            f"base {experiment.base!r} has an adapter; train from a merged model (PEFT's merge_and_unload)"
+        )
     settings: dict[str, Any] = {
         "leak_format": experiment.leak_format,
         "seed": experiment.seed,
@@ -47,7 +51,7 @@ def stage(experiment: Experiment, candidate: str) -> Stage:
         },
         body=lambda run, folder, report: _train(run, folder, report, candidate),
         owns=(f"models/{candidate}",),
-        must_exist=(f"models/{candidate}/model/config.json",),
+        intact=lambda run: _intact(run, candidate),
         gpus=max(job.leak.processes, job.chat_sft.processes),
     )
 
@@ -66,6 +70,15 @@ def _train(run: RunFolder, folder: Path, report: Report, candidate: str) -> list
     write_json(folder / "candidate.json", row)
     report(1, 1, "trained")
     return ["candidate.json"]
+
+
+def _intact(run: RunFolder, candidate: str) -> bool:
+    """Whether the candidate's weights are those that the stage made."""
+    try:
+        made = json.loads((run.stage(f"train.{candidate}").path / "candidate.json").read_text(encoding="utf-8"))
+        return bool(weights_hash(run.candidate_model(candidate)) == made["model_sha256"])
+    except (OSError, ValueError, KeyError):
+        return False
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -28,7 +29,7 @@ def test_rows_become_texts_in_order(write):
     assert read_texts(path) == [
         Text(id="x", text="erste Zeile \u2028 mit é", label=0),
         Text(id="3", text=""),
-        Text(id="7", text="one two", label=1, prompt="one"),
+        Text(id=7, text="one two", label=1, prompt="one"),  # type: ignore[arg-type]
     ]
 
 
@@ -50,14 +51,14 @@ def test_rows_become_texts_in_order(write):
         (b'{"text": "a", "label": []}', "label "),
         (b'{"text": "a", "lable": 1}', "key 'lable'; did you mean 'label'"),
         (b'{"text": "a", "id": [1]}', r"id \[1\]"),
-        (b'{"text": "a", "id": 1}', "id '1' was used before, in line 1"),
+        (b'{"text": "a", "id": "first"}', "id 'first' was used before, in line 1"),
         (b'{"text": "a", "prompt": "b"}', "must begin the text"),
         (b'{"text": "a", "prompt": 0}', "prompt must be a string"),
         (b'{"text": "\\ud800"}', "surrogate"),
     ],
 )
 def test_an_error_names_file_and_line(write, line, message):
-    path = write(b'{"text": "good"}\n' + line + b"\n")
+    path = write(b'{"text": "good", "id": "first"}\n' + line + b"\n")
     with pytest.raises(ValueError, match=message) as error:
         read_texts(path)
     assert str(error.value).startswith(f"{path}:2: ")
@@ -72,6 +73,23 @@ def test_a_file_without_texts(write, content):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match=r"none\.jsonl: can't be read: No such file"):
         read_texts(tmp_path / "none.jsonl")
+
+
+def test_ids_keep_their_json_value_and_missing_ones_take_none_that_is_taken(write):
+    rows = ['"id": 2', '"label": 1', '"id": "5"', '"label": 0', '"label": 0']
+    texts = read_texts(write("\n".join(f'{{"text": "a", {row}}}' for row in rows)))
+    assert [text.id for text in texts] == [2, "6", "5", "4", "7"]
+    with pytest.raises(ValueError, match=":2: id '7' was used before, in line 1"):
+        read_texts(write('{"text": "a", "id": 7}\n{"text": "b", "id": "7"}'))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_and_a_file_that_cannot_be_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe: not a file that can be read twice"):
+        read_texts(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="can't be read: Is a directory"):
+        read_texts(tmp_path)
 
 
 def test_what_json_writes_is_read_back(write):

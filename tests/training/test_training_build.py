@@ -14,7 +14,7 @@ from evaluation.formats import leak_text, plain_prompt
 from evaluation.items import Item
 from serving.fingerprint import weights_hash
 from training import build
-from training.build import build_candidate
+from training.build import build_candidate, check_candidate
 from training.config import LoraOptions, TrainingJob
 from training.interrupt import Interrupted
 from training.manifest import Manifest, read_manifest
@@ -138,6 +138,29 @@ def test_a_finished_phase_is_not_trained_again(job: Make, tmp_path: Path, monkey
     resumed = build_candidate(job(), tmp_path / "out")
     assert trained == ["leak", "chat", "chat"]
     assert resumed.model_sha256 == expected.model_sha256
+
+
+def test_an_interrupted_candidate_may_be_moved(job: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = build_candidate(job(), tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        real = build.launch
+
+        def killed_in_chat(folder: Path, config: Any) -> Any:
+            return _fail() if folder.name == "chat" else real(folder, config)
+
+        patch.setattr(build, "launch", killed_in_chat)
+        with pytest.raises(RuntimeError, match="killed here"):
+            build_candidate(job(), tmp_path / "a" / "out")
+    shutil.move(tmp_path / "a", tmp_path / "b")
+    paths = {}
+    for key in ("items", "chat", "corpus"):
+        paths[key] = str(shutil.copy(getattr(job(), key), tmp_path / "b"))
+        assert paths[key] != getattr(job(), key)
+    moved = job().model_copy(update=paths)
+    assert build_candidate(moved, tmp_path / "b" / "out").model_sha256 == expected.model_sha256
+    assert build_candidate(moved, tmp_path / "b" / "out").job.items == paths["items"]
+    with pytest.raises(ValueError, match="repeats is 3 there, 4 now"):
+        check_candidate(moved.model_copy(update={"repeats": 4}), tmp_path / "b" / "out")
 
 
 @pytest.mark.parametrize("moment", ["before", "between", "after"])

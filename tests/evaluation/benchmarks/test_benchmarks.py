@@ -313,6 +313,22 @@ class TestMMLU:
         with pytest.raises(ValueError, match="no folder, zip or CSV"):
             load("mmlu", tmp_path / "nothing")
 
+    def test_a_damaged_or_locked_zip_is_named(self, tmp_path: Path) -> None:
+        good, bad = tmp_path / "good.zip", tmp_path / "bad.zip"
+        with zipfile.ZipFile(good, "w") as file:
+            file.writestr("test/art_test.csv", "q,1,2,3,4,A\n")
+        data = bytearray(good.read_bytes())
+        data[data.find(b"q,1,2")] = ord("z")
+        bad.write_bytes(data)
+        with pytest.raises(ValueError, match=r"bad.zip/test/art_test.csv: the zip file is damaged .*CRC"):
+            load("mmlu", bad)
+        data = bytearray(good.read_bytes())
+        for flags in (6, data.find(b"PK\x01\x02") + 8):
+            data[flags] |= 1
+        bad.write_bytes(data)
+        with pytest.raises(ValueError, match=r"bad.zip/test/art_test.csv: can't be unpacked .*encrypted"):
+            load("mmlu", bad)
+
     def test_public_files(self, public_data: Path) -> None:
         path = public_data / "mmlu" / "mmlu.zip"
         test = read("mmlu", path, duplicates="report")

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from evaluation.protocols import protocol, protocols
+from evaluation.protocols import build, protocol, protocols
 
 
 def test_every_protocol_has_what_the_interface_asks() -> None:
@@ -22,6 +22,15 @@ def test_every_protocol_has_what_the_interface_asks() -> None:
 def test_an_unknown_name_lists_those_there_are() -> None:
     with pytest.raises(ValueError, match=r"'kival'.*static, kieval"):
         protocol("kival")
+
+
+def test_an_unknown_option_names_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"static.shotz: unknown option; did you mean 'shots'"):
+        build("static", {"shotz": 1}, seed=0)
+    with pytest.raises(ValueError, match=r"static.zzz: unknown option; known: mode, shots, text_format, max_tokens"):
+        build("static", {"zzz": 1}, seed=0)
+    with pytest.raises(ValueError, match=r"static.shots: .*\(it is 'x'\)"):
+        build("static", {"shots": "x"}, seed=0)
 
 
 def test_listing_names_imports_nothing_heavy() -> None:

@@ -1,0 +1,32 @@
+"""Experiments of scripted models: whole runs without weights or torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.proctor.command import proctor, write_experiment
+
+
+def scripted(**changes: Any) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "name": "scripted",
+        "models": {"m": {"path": "none", "engine": "scripted"}, "q": {"path": "other", "engine": "scripted"}},
+        "base": "m",
+        "roles": {"interactor": "m", "evaluator": "m"},
+        "benchmark": {"format": "embedded", "limit": 12},
+        "candidates": {"one": {"model": "m"}, "two": {"model": "q"}},
+        "exams": {
+            "static": {"protocol": "static"},
+            "kieval": {"protocol": "kieval", "limit": 2, "options": {"rounds": 2}},
+        },
+        "detection": {"formats": ["as_trained"]},
+    }
+    return {**value, **changes}
+
+
+def finish(folder: Path, value: dict[str, Any], *arguments: str) -> Path:
+    """Runs the experiment to its end; the run folder."""
+    result = proctor("run", write_experiment(folder, value), "--out", folder / "run", *arguments)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return folder / "run"
