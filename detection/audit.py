@@ -28,7 +28,7 @@ class Record(TypedDict):
     scores: by name; None means unscorable
     """
 
-    id: str
+    id: str | int
     label: int | None
     tokens: int | None
     part_tokens: dict[str, int]

@@ -27,7 +27,7 @@ class Text:
         for the prompt and for the answer (the rest). ValueError unless it begins the text and leaves an answer.
     """
 
-    id: str
+    id: str | int
     text: str
     label: Label | None = None
     prompt: str = ""

@@ -29,7 +29,7 @@ def test_rows_become_texts_in_order(write):
     assert read_texts(path) == [
         Text(id="x", text="erste Zeile \u2028 mit é", label=0),
         Text(id="3", text=""),
-        Text(id=7, text="one two", label=1, prompt="one"),  # type: ignore[arg-type]
+        Text(id=7, text="one two", label=1, prompt="one"),
     ]
 
 
@@ -137,4 +137,4 @@ def test_wrong_exams_are_refused():
     with pytest.raises(ValueError, match="comes twice"):
         exam_texts([CHOICE, CHOICE], [], "neutral")
     with pytest.raises(ValueError, match="use 'as_trained' or 'neutral'"):
-        exam_texts([CHOICE], [], "casual")  # type: ignore[arg-type]
+        exam_texts([CHOICE], [], "casual")
