@@ -14,7 +14,7 @@ from tests.fixtures.tiny import make_model
 
 go_offline()
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-settings.register_profile("proctor", deadline=None, derandomize=True)
+settings.register_profile("proctor", deadline=None, derandomize=True, database=None)
 settings.load_profile("proctor")
 
 
@@ -31,15 +31,6 @@ def smollm() -> Path:
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random 2-layer Llama: fast, and says nothing sensible."""
     return make_model(tmp_path_factory.mktemp("models") / "tiny")
-
-
-@pytest.fixture
-def data_folder() -> Path:
-    """The real public data samples, where they are at hand ($PROCTOR_DATA, or ../shared/data beside the project)."""
-    folder = Path(os.environ.get("PROCTOR_DATA") or Path(__file__).parents[2] / "shared" / "data")
-    if not folder.is_dir():
-        pytest.skip(f"no public data samples at {folder} (set PROCTOR_DATA)")
-    return folder
 
 
 @pytest.fixture

@@ -6,12 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from serving.records import Ask, Score, TokenScores
-
-settings.register_profile("detection", deadline=None, derandomize=True)
-settings.load_profile("detection")
 
 
 def make_tokens(

@@ -137,4 +137,4 @@ def test_wrong_exams_are_refused():
     with pytest.raises(ValueError, match="comes twice"):
         exam_texts([CHOICE, CHOICE], [], "neutral")
     with pytest.raises(ValueError, match="use 'as_trained' or 'neutral'"):
-        exam_texts([CHOICE], [], "casual")
+        exam_texts([CHOICE], [], "casual")  # type: ignore[arg-type]

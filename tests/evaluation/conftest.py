@@ -6,13 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from evaluation.items import Item, make_item
-
-# The same cases in every run, and no time limit per case: CI machines are slow at times.
-settings.register_profile("proctor", deadline=None, derandomize=True, database=None)
-settings.load_profile("proctor")
 
 
 @pytest.fixture
