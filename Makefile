@@ -11,7 +11,7 @@ demo: install
 	@$(BIN)/proctor run configs/experiments/demo.yaml
 
 test: install
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: install
 	@$(BIN)/ruff check .

@@ -48,7 +48,7 @@ def experiment(model: object, **changes: Any) -> dict[str, Any]:
                 "limit": 2,
                 "options": {
                     "rounds": 2,
-                    "comment_length": 8,
+                    "comment_length": 1,
                     "interactor_tokens": 12,
                     "candidate_tokens": 12,
                     "retries": 1,
