@@ -10,6 +10,7 @@ from proctor.frozen import FrozenExam, draw_exam
 from proctor.plan import plan
 from proctor.stages.base import Stage
 from proctor.stages.train import job_for
+from serving.cast import check_mode
 from serving.engines.common import context_length
 from serving.fingerprint import ModelError, check_model_folder, resolve_model
 from serving.models import ModelSpec
@@ -17,6 +18,7 @@ from serving.models import ModelSpec
 
 def preflight(experiment: Experiment) -> tuple[FrozenExam, list[Stage]]:
     """Checks the whole experiment. ValueError with the first fault: what, where, and what would be right."""
+    check_mode(experiment.mode)
     check_models(experiment)
     exam = draw_exam(experiment)
     for name, config in experiment.exams.items():

@@ -164,6 +164,15 @@ class Cast(AbstractContextManager["Cast"]):
                 seat.started = False
 
 
+def check_mode(mode: str) -> None:
+    """ValueError if this machine can't keep what the mode promises."""
+    if mode == "batch-invariant" and device_name() == "cpu":
+        raise ValueError(
+            "mode batch-invariant needs vLLM's batch-invariant kernels (a GPU of compute capability 8.0 or more); this "
+            "machine has none: use lockstep, or declare the device of the nodes that will run it in PROCTOR_DEVICE"
+        )
+
+
 def scoring_spec(spec: ModelSpec) -> ModelSpec:
     """The spec under which a model scores: the transformers engine, in ``score_dtype``."""
     if spec.engine == "scripted":

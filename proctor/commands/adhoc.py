@@ -53,6 +53,7 @@ def evaluate(
     from proctor.commands.options import key_values, model_spec, one_of, readable
     from proctor.examining import examine
     from proctor.preflight import check_model
+    from serving.cast import check_mode
     from serving.fingerprint import model_identity
 
     given = {"mode": mode, "shots": shots, "text_format": text_format}
@@ -68,6 +69,7 @@ def evaluate(
         check_model(models[role], f"--{role}")
     one_of("--duplicates", duplicates, ("error", "report"))
     one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
+    check_mode(schedule)
     items = readable(
         lambda: benchmarks.load(format, benchmark, split=split, limit=limit, duplicates=duplicates),  # type: ignore[arg-type]
         benchmark,

@@ -61,6 +61,7 @@ def test_the_order_of_exams_decides_the_table(tmp_path: Path) -> None:
         ({"exams": {"detect": {"protocol": "static"}}}, "name of a stage"),
         ({"candidates": {"one\n": {"model": "m"}}}, "may hold letters"),
         ({"detection": {"formats": []}}, "formats"),
+        ({"mode": "batch-invariant"}, "PROCTOR_DEVICE"),
         ({"detection": {"formats": ["neutral", "neutral"]}}, "once"),
     ],
 )
