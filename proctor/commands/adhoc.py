@@ -117,6 +117,7 @@ def evaluate(
     if not once(out, inputs, body):
         print("nothing to do: done already")
     _show(out / "metrics.json")
+    print(f"records: {out / 'records.jsonl'}")
 
 
 def detect(
@@ -169,7 +170,11 @@ def detect(
     if not once(out, inputs, body):
         print("nothing to do: done already")
     table = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
-    print(f"{len(texts)} texts")
+    print(f"{len(texts)} texts; scores: {out / 'scores.jsonl'}")
+    if all(row.get("auc") is None for row in table.values()):
+        reasons = {str(row.get("reason", "")) for row in table.values()}
+        print(f"  no AUC: {'; '.join(sorted(reasons))}")
+        return
     for name, row in table.items():
         if "/" in name:
             continue

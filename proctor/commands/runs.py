@@ -43,7 +43,10 @@ def run(
         find(stages, only)
     former = states(RunFolder(folder, loaded), stages)
     if not dry_run and all(state.state == "done" for state in former):
+        from proctor.report.table import print_table
+
         print(f"nothing to do: all {len(former)} stages of {loaded.name} are done ({time.monotonic() - began:.1f} s)")
+        print_table(folder / "report" / "summary.json")
         print(f"report: {folder / 'report' / 'index.html'}")
         return
     if only is not None and next(s for s in former if s.stage.name == only).state in ("waiting", "done"):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from detection.audit import exam_texts, verdict
@@ -130,7 +130,7 @@ def _kieval(row: dict[str, Any], halves: Mapping[str, Rows], seed: int) -> None:
 
 def _mean(values: Sequence[float], seed: int) -> tuple[float | None, list[float] | None]:
     interval = bootstrap_mean(values, seed=seed)
-    return (sum(values) / len(values) if values else None), (list(interval) if interval else None)
+    return (math.fsum(values) / len(values) if values else None), (list(interval) if interval else None)
 
 
 def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:
@@ -197,7 +197,3 @@ def _blind(experiment: Experiment, exam: FrozenExam) -> Any:
 
 def _blind_json(blind: Any) -> dict[str, Any]:
     return {"auc": blind.auc, "auc_ci": blind.auc_ci, "fair": blind.fair, "n": blind.n, "reason": blind.reason}
-
-
-def read_summary(path: Path) -> dict[str, Any]:
-    return read_json(path)

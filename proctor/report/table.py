@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from proctor.atomic import read_json
 from proctor.report.columns import HEADER, rows
-from proctor.report.summary import read_summary
 
 
 def print_table(path: Path) -> None:
     """Prints the table of a summary.json: a rich table on a terminal, aligned plain text elsewhere."""
-    summary = read_summary(path)
+    summary = read_json(path)
     lines = rows(summary)
     title = f"{summary['name']}: {summary['items']} items, {summary['leaked']} leaked; 95% intervals in brackets"
     if sys.stdout.isatty():
