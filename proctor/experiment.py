@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from evaluation.formats import LeakFormat
+from serving.cast import Mode
 from serving.models import ModelSpec
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
@@ -146,6 +147,11 @@ class Experiment(Strict):
             _known("detection.candidates", candidate_name, self.candidates, "candidates")
         return self
 
+    @property
+    def schedule(self) -> Mode:
+        """The mode that the scheduler runs in: ``auto`` is lockstep."""
+        return "lockstep" if self.mode == "auto" else self.mode
+
     def spec(self, candidate: str, folder: Path) -> ModelSpec:
         """How a candidate is served; ``folder`` is where a trained one lies."""
         config = self.candidates[candidate]
@@ -196,7 +202,7 @@ def resolve(experiment: Experiment) -> Experiment:
     return experiment.model_copy(
         update={
             "models": models,
-            "mode": "lockstep" if experiment.mode == "auto" else experiment.mode,
+            "mode": experiment.schedule,
             "benchmark": benchmark.model_copy(update=files),
             "training": training,
         }

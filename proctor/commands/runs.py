@@ -43,17 +43,13 @@ def run(
         find(stages, only)
     former = states(RunFolder(folder, loaded), stages)
     if not dry_run and all(state.state == "done" for state in former):
-        from proctor.report.table import print_table
-
         print(f"nothing to do: all {len(former)} stages of {loaded.name} are done ({time.monotonic() - began:.1f} s)")
-        print_table(folder / "report" / "summary.json")
-        print(f"report: {folder / 'report' / 'index.html'}")
+        _show_report(folder)
         return
-    if only is not None and next(s for s in former if s.stage.name == only).state in ("waiting", "done"):
-        chosen = next(s for s in former if s.stage.name == only)
-        if chosen.state == "waiting" and not dry_run:
-            raise ValueError(f"stage {only} needs {', '.join(chosen.stage.needs)}, and not all of them are done")
-        if chosen.state == "done":
+    for state in former:
+        if state.stage.name == only and state.state == "waiting" and not dry_run:
+            raise ValueError(f"stage {only} needs {', '.join(state.stage.needs)}, and not all of them are done")
+        if state.stage.name == only and state.state == "done":
             print(f"nothing to do: stage {only} is done")
             return
     exam, stages = preflight(loaded)
@@ -68,10 +64,15 @@ def run(
         write_environment(made.path)
         run_all(made, only=only)
     if only is None:
-        from proctor.report.table import print_table
+        _show_report(folder)
 
-        print_table(folder / "report" / "summary.json")
-        print(f"report: {folder / 'report' / 'index.html'}")
+
+def _show_report(run: Path) -> None:
+    """The table, and where the page is."""
+    from proctor.report.table import print_table
+
+    print_table(run / "report" / "summary.json")
+    print(f"report: {run / 'report' / 'index.html'}")
 
 
 def _as_interrupt(*_: object) -> None:
@@ -107,7 +108,6 @@ def status(run: RunPath) -> None:
 def report(run: RunPath) -> None:
     """Write the report of a run again and print its table."""
     from proctor.plan import plan, states
-    from proctor.report.table import print_table
     from proctor.report.write import write_report
     from proctor.runfolder import open_run
 
@@ -120,8 +120,7 @@ def report(run: RunPath) -> None:
     if missing:
         raise ValueError(f"{run}: not done yet: {', '.join(missing)}; run 'proctor run' with its experiment first")
     write_report(opened, opened.stage("report").path)
-    print_table(opened.path / "report" / "summary.json")
-    print(f"report: {opened.path / 'report' / 'index.html'}")
+    _show_report(opened.path)
 
 
 def check(experiment: ExperimentFile, overrides: Override = []) -> None:  # noqa: B006

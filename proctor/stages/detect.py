@@ -62,7 +62,7 @@ def _detect(run: RunFolder, folder: Path, report: Report, candidate: str) -> lis
         sets,
         config.methods,
         model=spec,
-        mode=experiment.mode if experiment.mode != "auto" else "lockstep",
+        mode=experiment.schedule,
         ledger_folder=run.ledger(f"detect.{candidate}"),
         seed=experiment.seed,
         report=report,

@@ -53,7 +53,7 @@ def _sit(run: RunFolder, folder: Path, report: Report, exam: str, candidate: str
         protocol,
         items,
         models=models,
-        mode=experiment.mode if experiment.mode != "auto" else "lockstep",
+        mode=experiment.schedule,
         folder=folder,
         ledger_folder=run.ledger(f"{exam}.{candidate}"),
         wave=config.wave,
