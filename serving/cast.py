@@ -20,7 +20,7 @@ from serving.engines.process import ProcessEngine
 from serving.fingerprint import check_model_folder, device_name, fingerprint, resolve_model
 from serving.ledger import Answer, Ledger, Usage, batch_key, request_key
 from serving.models import ModelSpec
-from serving.records import Request, ScoreRequest
+from serving.records import Completion, Request, ScoreRequest
 
 Mode = Literal["lockstep", "batch-invariant", "fast"]
 Kind = Literal["generate", "score"]
@@ -183,6 +183,10 @@ def scoring_spec(spec: ModelSpec) -> ModelSpec:
 
 def _count(usage: Usage, answer: Answer) -> None:
     usage.calls += 1
-    prompt, output = getattr(answer, "prompt_tokens", None), getattr(answer, "output_tokens", 0)
-    usage.prompt_tokens += len(getattr(answer, "ids", ())) if prompt is None else prompt
-    usage.output_tokens += output
+    if isinstance(answer, Completion):
+        usage.prompt_tokens += answer.prompt_tokens
+        usage.computed_tokens += answer.prompt_tokens
+        usage.output_tokens += answer.output_tokens
+    else:
+        usage.prompt_tokens += max(answer.asked_tokens, len(answer.ids))
+        usage.computed_tokens += answer.computed_tokens

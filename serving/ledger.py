@@ -52,11 +52,16 @@ def batch_key(fingerprint: str, keys: Sequence[str]) -> str:
 
 @dataclass
 class Usage:
-    """What a stage asked of one role: for the estimate before a run and the account after it."""
+    """What a stage asked of one role: for the estimate before a run and the account after it.
+
+    prompt_tokens: read by the model, a scored text's own included; computed_tokens: of those the ones that weren't
+    shared with an earlier text of the same batch (scoring; what vLLM shares inside isn't known here)
+    """
 
     calls: int = 0
     replayed: int = 0
     prompt_tokens: int = 0
+    computed_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
 

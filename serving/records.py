@@ -120,6 +120,8 @@ class TokenScores:
     entropies, ranks: -mu_t, and the number of vocabulary entries more probable than x_t (0 = the greedy choice)
     greedy: per token, whether x_t is the most probable token; empty where an engine can't say
     dropped: tokens cut from the beginning because the text was longer than the context
+    asked_tokens, computed_tokens: tokens that the model had to read for this table, and those of them that were not
+        shared with an earlier text of the batch; what it cost, not what it says, so equality ignores them
     Fewer than one entry (a text of 0 or 1 tokens) means: unscorable.
     """
 
@@ -132,6 +134,8 @@ class TokenScores:
     ranks: tuple[int, ...] = ()
     greedy: tuple[bool, ...] = ()
     dropped: int = 0
+    asked_tokens: int = field(default=0, compare=False)
+    computed_tokens: int = field(default=0, compare=False)
 
     def answer_logprob(self) -> float:
         """Summed log-probability of the answer's tokens (nats)."""

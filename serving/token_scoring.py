@@ -1,29 +1,53 @@
 """The token table (shared by every detector and by the log-likelihood exams) at the speed of a bare forward pass.
 
-A batch is cut into buckets of similar length; a bucket gives hidden states once, and the language-model head and all
-reductions run over chunks of the *needed* rows in float32: batch x tokens x vocabulary never exists at once. Requests
-with the same input (the four letters of one question) share one row, and identical positions one product with the head.
+Every distinct token in its context is computed once: texts that share prefixes are laid out as trees
+(``serving.prefix_tree``) where the model can do that, the others are padded in buckets of similar length. The
+language-model head and all reductions run over chunks of the *needed* positions in float32: batch x tokens x
+vocabulary never exists at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from serving.prefix_tree import Header, Pack, plan
 from serving.records import ScoreRequest, TokenScores
 from serving.rendering import Rendered
 
 ROWS_PER_CHUNK = 256
 
 
+class Model(Protocol):
+    """What scoring needs of a loaded model.
+
+    tree_limit: the longest text that may be laid out in trees (0: none, the model can't be given a mask)
+    """
+
+    tree_limit: int
+
+    def hidden_states(self, ids_BT: Any, mask_BT: Any) -> Any:
+        """hidden_BTH, final norm applied."""
+
+    def tree_states(self, ids_BT: Any, depths_BT: Any, visible_BTS: Any, header: Any) -> tuple[Any, Any]:
+        """hidden_BTH of tokens after a header, and the keys and values of header and tokens.
+
+        visible_BTS: S counts the header's tokens first; header: what an earlier call returned, or None
+        """
+
+    def head(self, hidden_NH: Any) -> Any:
+        """float32 logits_NV, with whatever scaling or capping the model applies."""
+
+
 @dataclass
 class Row:
-    """One distinct input: its ids, and the positions whose next token someone asks for."""
+    """One distinct input: its ids, the tokens that someone asks for after each position, and who asks for moments."""
 
     ids: tuple[int, ...]
-    positions: set[int] = field(default_factory=set)
+    targets: dict[int, set[int]] = field(default_factory=dict)
     moments: bool = False
+    computed: int = 0
 
 
 class Values(NamedTuple):
@@ -35,30 +59,23 @@ class Values(NamedTuple):
     rank: int
 
 
-class Scoring(NamedTuple):
-    """The tables of a batch and what they cost: tokens computed (padding apart) against tokens asked."""
-
-    tables: list[TokenScores]
-    computed_tokens: int
-    asked_tokens: int
+Found = dict[tuple[int, int], Values]
 
 
 def score_batch(
     rendered: Sequence[Rendered],
     requests: Sequence[ScoreRequest],
+    model: Model,
     *,
-    hidden_states: Callable[[Any, Any], Any],
-    head: Callable[[Any], Any],
     max_length: int,
     bucket_tokens: int,
     pad_id: int,
     device: str,
-) -> Scoring:
+) -> list[TokenScores]:
     """Scores a batch; order kept.
 
-    hidden_states: (ids_BT, mask_BT) -> hidden_BTH, final norm applied
-    head: hidden_NH -> float32 logits_NV, with whatever scaling or capping the model applies
     A text longer than max_length loses tokens from its beginning (``dropped``): the end of the answer is what counts.
+    What a shared token cost is counted for the first text that has it.
     """
     rows: dict[tuple[int, ...], Row] = {}
     plans = []
@@ -68,20 +85,17 @@ def score_batch(
         wanted = [i for i in range(1, len(ids)) if not request.answer_only or segments[i] == "answer"]
         if wanted:
             row = rows.setdefault(ids[:-1], Row(ids[:-1]))
-            row.positions.update(i - 1 for i in wanted)
             row.moments |= request.moments
+            for i in wanted:
+                row.targets.setdefault(i - 1, set()).add(ids[i])
         plans.append((ids, segments, wanted, cut))
-    targets: dict[tuple[int, ...], dict[int, set[int]]] = {key: {} for key in rows}
-    for ids, _, wanted, _ in plans:
-        for i in wanted:
-            targets[ids[:-1]].setdefault(i - 1, set()).add(ids[i])
-    values: dict[tuple[int, ...], dict[tuple[int, int], Values]] = {}
-    for bucket in _buckets(list(rows.values()), bucket_tokens):
-        values.update(_score_bucket(bucket, targets, hidden_states, head, pad_id, device))
+    values = _compute(list(rows.values()), model, bucket_tokens, pad_id, device)
     tables = []
     for request, (ids, segments, wanted, cut) in zip(requests, plans, strict=True):
         found = [values[ids[:-1]][i - 1, ids[i]] for i in wanted]
         moments = found if request.moments else []
+        row = rows[ids[:-1]] if wanted else Row(())
+        computed, row.computed = row.computed, 0
         tables.append(
             TokenScores(
                 ids=tuple(ids[i] for i in wanted),
@@ -93,13 +107,30 @@ def score_batch(
                 ranks=tuple(v.rank for v in found),
                 greedy=tuple(v.rank == 0 for v in found),
                 dropped=cut,
+                asked_tokens=max(0, len(ids) - 1),
+                computed_tokens=computed,
             )
         )
-    computed = sum(len(row.ids) for row in rows.values())
-    return Scoring(tables, computed, sum(max(0, len(ids) - 1) for ids, *_ in plans))
+    return tables
 
 
-def _buckets(rows: list[Row], bucket_tokens: int) -> Iterator[list[Row]]:
+def _compute(
+    rows: list[Row], model: Model, bucket_tokens: int, pad_id: int, device: str
+) -> dict[tuple[int, ...], Found]:
+    """The asked values of every row, by its ids."""
+    values: dict[tuple[int, ...], Found] = {row.ids: {} for row in rows}
+    work = _Work(model, bucket_tokens, pad_id, device, values)
+    short = [row for row in rows if len(row.ids) <= model.tree_limit]
+    layout = plan([row.ids for row in short])
+    work.tree(layout.root, short, None, 0)
+    for bucket in buckets(
+        [row for row in rows if len(row.ids) > model.tree_limit] + [short[i] for i in layout.singles], bucket_tokens
+    ):
+        work.bucket(bucket)
+    return values
+
+
+def buckets(rows: list[Row], bucket_tokens: int) -> Iterator[list[Row]]:
     """Rows of similar length, each bucket at most ``bucket_tokens`` padded tokens (or one row)."""
     ordered = sorted(rows, key=lambda row: (len(row.ids), row.ids))
     bucket: list[Row] = []
@@ -112,49 +143,136 @@ def _buckets(rows: list[Row], bucket_tokens: int) -> Iterator[list[Row]]:
         yield bucket
 
 
-def _score_bucket(
-    bucket: list[Row],
-    targets: dict[tuple[int, ...], dict[int, set[int]]],
-    hidden_states: Callable[[Any, Any], Any],
-    head: Callable[[Any], Any],
-    pad_id: int,
-    device: str,
-) -> dict[tuple[int, ...], dict[tuple[int, int], Values]]:
-    import torch
+Node = tuple[int, int]
+"""Where a token's hidden state stands: row of the batch, position in it."""
 
-    length = max(len(row.ids) for row in bucket)
-    ids_BT = torch.full((len(bucket), length), pad_id, dtype=torch.long)
-    mask_BT = torch.zeros((len(bucket), length), dtype=torch.long)
-    for b, row in enumerate(bucket):
-        ids_BT[b, : len(row.ids)] = torch.tensor(row.ids)
-        mask_BT[b, : len(row.ids)] = 1
-    hidden_BTH = hidden_states(ids_BT.to(device), mask_BT.to(device))
-    places = [(b, t) for b, row in enumerate(bucket) for t in sorted(row.positions)]
-    moments = any(row.moments for row in bucket)
-    found: dict[tuple[int, ...], dict[tuple[int, int], Values]] = {row.ids: {} for row in bucket}
-    for start in range(0, len(places), ROWS_PER_CHUNK):
-        chunk = places[start : start + ROWS_PER_CHUNK]
-        b_N = torch.tensor([b for b, _ in chunk], device=hidden_BTH.device)
-        t_N = torch.tensor([t for _, t in chunk], device=hidden_BTH.device)
-        logits_NV = head(hidden_BTH[b_N, t_N])
-        asked = [(n, b, t, token) for n, (b, t) in enumerate(chunk) for token in sorted(targets[bucket[b].ids][t])]
-        n_M = torch.tensor([n for n, *_ in asked], device=logits_NV.device)
-        token_M = torch.tensor([token for *_, token in asked], device=logits_NV.device)
-        target_M = logits_NV[n_M, token_M]
-        rows_MV = logits_NV if len(asked) == len(chunk) else logits_NV[n_M]
-        rank_M = (rows_MV > target_M[:, None]).sum(-1)
-        lse_N = torch.logsumexp(logits_NV, dim=-1)
-        logprob_M = target_M - lse_N[n_M]
-        if moments:
-            mean_N, std_N = _moments(logits_NV, lse_N)
-        else:
-            mean_N = std_N = torch.zeros_like(lse_N)
-        columns = zip(
-            asked, logprob_M.tolist(), mean_N[n_M].tolist(), std_N[n_M].tolist(), rank_M.tolist(), strict=True
-        )
-        for (_, b, t, token), logprob, mean, std, rank in columns:
-            found[bucket[b].ids][t, token] = Values(logprob, mean, std, rank)
-    return found
+
+class _Work:
+    """Forward passes over one batch of texts, and the reduction of what they give."""
+
+    def __init__(
+        self, model: Model, bucket_tokens: int, pad_id: int, device: str, values: dict[tuple[int, ...], Found]
+    ) -> None:
+        self.model = model
+        self.bucket_tokens = bucket_tokens
+        self.pad_id = pad_id
+        self.device = device
+        self.values = values
+
+    def bucket(self, rows: list[Row]) -> None:
+        """Padded texts, one to a row."""
+        import torch
+
+        length = max(len(row.ids) for row in rows)
+        ids_BT = torch.full((len(rows), length), self.pad_id, dtype=torch.long)
+        mask_BT = torch.zeros((len(rows), length), dtype=torch.long)
+        nodes: dict[Node, list[tuple[Row, int]]] = {}
+        for b, row in enumerate(rows):
+            ids_BT[b, : len(row.ids)] = torch.tensor(row.ids)
+            mask_BT[b, : len(row.ids)] = 1
+            row.computed += len(row.ids)
+            nodes.update({(b, t): [(row, t)] for t in row.targets})
+        self._reduce(self.model.hidden_states(ids_BT.to(self.device), mask_BT.to(self.device)), nodes)
+
+    def tree(self, header: Header, rows: list[Row], above: Any, before: int) -> None:
+        """A header and all that follows it. above: keys and values of its ``before`` tokens."""
+        import torch
+
+        cache, depth = above, before + len(header.ids)
+        if header.ids:
+            length = len(header.ids)
+            visible = torch.ones((1, length, depth), dtype=torch.bool).tril(diagonal=before)
+            ids_BT = torch.tensor([header.ids])
+            depths_BT = torch.arange(before, depth)[None]
+            hidden, cache = self._forward(ids_BT, depths_BT, visible, above)
+            rows[header.texts[0]].computed += length
+            nodes: dict[Node, list[tuple[Row, int]]] = {}
+            for row in (rows[i] for i in header.texts):
+                for t in row.targets:
+                    if before <= t < depth:
+                        nodes.setdefault((0, t - before), []).append((row, t))
+            self._reduce(hidden, nodes)
+        for child in header.children:
+            self.tree(child, rows, cache, depth)
+        for batch in _batches(header.packs, self.bucket_tokens):
+            self._packs(batch, rows, cache, depth)
+
+    def _packs(self, packs: list[Pack], rows: list[Row], header: Any, depth: int) -> None:
+        import torch
+
+        length = max(len(pack.ids) for pack in packs)
+        ids_BT = torch.full((len(packs), length), self.pad_id, dtype=torch.long)
+        depths_BT = torch.full((len(packs), length), depth, dtype=torch.long)
+        visible = torch.zeros((len(packs), length, depth + length), dtype=torch.bool)
+        visible[:, :, :depth] = True
+        nodes: dict[Node, list[tuple[Row, int]]] = {}
+        for b, pack in enumerate(packs):
+            size = len(pack.ids)
+            ids_BT[b, :size] = torch.tensor(pack.ids)
+            depths_BT[b, :size] = torch.tensor(pack.depths)
+            visible[b, :size, depth : depth + size] = torch.from_numpy(pack.visible_TT)
+            for t in range(size, length):  # padding sees itself: a row of the mask without True gives NaN
+                visible[b, t, depth + t] = True
+            seen: set[int] = set()
+            for i, path in pack.paths.items():
+                rows[i].computed += len(set(path) - seen)
+                seen.update(path)
+                for t in rows[i].targets:
+                    if t >= depth:
+                        nodes.setdefault((b, path[t - depth]), []).append((rows[i], t))
+        hidden, _ = self._forward(ids_BT, depths_BT, visible, header)
+        self._reduce(hidden, nodes)
+
+    def _forward(self, ids_BT: Any, depths_BT: Any, visible_BTS: Any, header: Any) -> tuple[Any, Any]:
+        device = self.device
+        return self.model.tree_states(ids_BT.to(device), depths_BT.to(device), visible_BTS.to(device), header)
+
+    def _reduce(self, hidden_BTH: Any, nodes: dict[Node, list[tuple[Row, int]]]) -> None:
+        """Every asked value at the nodes, for every text that passes through them."""
+        import torch
+
+        places = sorted(nodes)
+        moments = any(row.moments for asked in nodes.values() for row, _ in asked)
+        for start in range(0, len(places), ROWS_PER_CHUNK):
+            chunk = places[start : start + ROWS_PER_CHUNK]
+            b_N = torch.tensor([b for b, _ in chunk], device=hidden_BTH.device)
+            t_N = torch.tensor([t for _, t in chunk], device=hidden_BTH.device)
+            logits_NV = self.model.head(hidden_BTH[b_N, t_N])
+            asked = [
+                (n, token)
+                for n, node in enumerate(chunk)
+                for token in sorted(set().union(*(row.targets[t] for row, t in nodes[node])))
+            ]
+            n_M = torch.tensor([n for n, _ in asked], device=logits_NV.device)
+            token_M = torch.tensor([token for _, token in asked], device=logits_NV.device)
+            target_M = logits_NV[n_M, token_M]
+            rows_MV = logits_NV if len(asked) == len(chunk) else logits_NV[n_M]
+            rank_M = (rows_MV > target_M[:, None]).sum(-1)
+            lse_N = torch.logsumexp(logits_NV, dim=-1)
+            logprob_M = target_M - lse_N[n_M]
+            if moments:
+                mean_N, std_N = _moments(logits_NV, lse_N)
+            else:
+                mean_N = std_N = torch.zeros_like(lse_N)
+            columns = zip(logprob_M.tolist(), mean_N[n_M].tolist(), std_N[n_M].tolist(), rank_M.tolist(), strict=True)
+            found = {pair: Values(*numbers) for pair, numbers in zip(asked, columns, strict=True)}
+            for n, node in enumerate(chunk):
+                for row, t in nodes[node]:
+                    for token in row.targets[t]:
+                        self.values[row.ids][t, token] = found[n, token]
+
+
+def _batches(packs: Sequence[Pack], bucket_tokens: int) -> Iterator[list[Pack]]:
+    """Packs of similar length, each batch at most ``bucket_tokens`` padded tokens (or one pack)."""
+    ordered = sorted(packs, key=lambda pack: -len(pack.ids))
+    group: list[Pack] = []
+    for pack in ordered:
+        if group and (len(group) + 1) * len(group[0].ids) > bucket_tokens:
+            yield group
+            group = []
+        group.append(pack)
+    if group:
+        yield group
 
 
 def _moments(logits_NV: Any, lse_N: Any) -> tuple[Any, Any]:

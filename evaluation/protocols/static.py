@@ -3,9 +3,8 @@
 Three ways to ask (option ``mode``):
 
 - ``letter``: the log-probability of each option's letter after the question with its options;
-- ``cloze``: the log-likelihood of each option's text after the question alone, and beside it ``acc_norm``, where it is
-  divided by the UTF-8 bytes of the option's text (lm-evaluation-harness calls this ``acc_bytes`` and divides by
-  characters in its ``acc_norm``; the two are one for ASCII);
+- ``cloze``: the log-likelihood of each option's text after the question alone, and beside it what is right when it is
+  divided by the option's characters (``acc_norm``) or UTF-8 bytes (``acc_bytes``), as lm-evaluation-harness names them;
 - ``generate``: a greedy reply, from which the answer is extracted without guessing (``evaluation.extraction``).
 
 Of equally probable options the first is the prediction, as numpy's argmax has it in lm-evaluation-harness.
@@ -56,12 +55,12 @@ class Static:
 
     A record: ``item_id``, ``subject``, ``mode``, ``status`` (right, wrong, unparsable), ``correct``, ``prediction`` (a
     letter, or None), ``answer``, ``options`` (their number, 0 for an open question), then ``log_likelihoods`` (per
-    option, None where it is not a finite number; the item is unparsable then), in mode cloze ``prediction_norm`` and
-    ``correct_norm``, in mode generate ``reply`` and ``finish_reason``.
+    option, None where it is not a finite number; the item is unparsable then), in mode cloze ``prediction_norm``,
+    ``correct_norm``, ``prediction_bytes`` and ``correct_bytes``, in mode generate ``reply`` and ``finish_reason``.
     """
 
     name: ClassVar[str] = "static"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate",)
     Options: ClassVar[type[ProtocolOptions]] = StaticOptions
 
@@ -93,10 +92,14 @@ class Static:
         record = self._record(item, _argmax(values))
         record["log_likelihoods"] = values
         if self.options.mode == "cloze":
-            lengths = [len(choice.encode("utf-8", "surrogatepass")) for choice in item.choices]
-            norm = _argmax([None if v is None else v / max(1, n) for v, n in zip(values, lengths, strict=True)])
-            record["prediction_norm"] = norm
-            record["correct_norm"] = norm == item.answer
+            lengths = {
+                "norm": [len(choice) for choice in item.choices],
+                "bytes": [len(choice.encode("utf-8", "surrogatepass")) for choice in item.choices],
+            }
+            for name, sizes in lengths.items():
+                best = _argmax([None if v is None else v / max(1, n) for v, n in zip(values, sizes, strict=True)])
+                record[f"prediction_{name}"] = best
+                record[f"correct_{name}"] = best == item.answer
         return record
 
     def _generate(self, item: Item, shots: Sequence[Item]) -> Dialogue[Record]:
@@ -154,7 +157,7 @@ class Static:
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """``accuracy`` is right / n: an unparsable reply is not right, and ``unparsable_rate`` says how many there are.
 
-        ``chance`` is the mean of 1 / options (0 for an open question). ``acc_norm`` in mode cloze only. Per subject the
+        ``chance`` is the mean of 1 / options (0 for an open question). ``acc_norm`` and ``acc_bytes`` in mode cloze only. Per subject the
         same figures.
         """
         subjects: dict[str, list[Mapping[str, Any]]] = {}
@@ -182,10 +185,11 @@ def _figures(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "unscored": sum(record["status"] == "unparsable" and record["mode"] != "generate" for record in records),
         "chance": math.fsum(1 / record["options"] for record in records if record["options"]) / n if n else None,
     }
-    if any("correct_norm" in record for record in records):
-        right = sum(record["correct_norm"] for record in records)
-        figures["acc_norm"] = right / n
-        figures["acc_norm_interval"] = _pair(wilson(right, n))
+    for name in ("norm", "bytes"):
+        if any(f"correct_{name}" in record for record in records):
+            right = sum(record[f"correct_{name}"] for record in records)
+            figures[f"acc_{name}"] = right / n
+            figures[f"acc_{name}_interval"] = _pair(wilson(right, n))
     return figures
 
 

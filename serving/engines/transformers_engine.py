@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
+from serving.engines.tree_attention import tree_limit, tree_states
 from serving.fingerprint import ModelError, check_model_folder, resolve_model
 from serving.models import ModelSpec
 from serving.records import Completion, FinishReason, Request, ScoreRequest, TokenScores
@@ -43,6 +44,7 @@ class TransformersBackend:
         self.model: Any = model.eval()
         self.model.generation_config = GenerationConfig()  # the folder's would fill in what a request leaves open
         self._exact_head = self._head_is_plain()
+        self.tree_limit = tree_limit(self)
         self._grammars: Any = None
 
     # scoring
@@ -60,25 +62,27 @@ class TransformersBackend:
             return score_batch(
                 rendered,
                 requests,
-                hidden_states=self._hidden_states,
-                head=self._head,
+                self,
                 max_length=self._max_length,
                 bucket_tokens=self._spec.score_batch_tokens,
                 pad_id=self._pad_id,
                 device=str(self.model.device),
-            ).tables
+            )
 
     @property
     def _pad_id(self) -> int:
         pad = self.tokenizer.pad_token_id
         return int(pad if pad is not None else self._end_ids[0] if self._end_ids else 0)
 
-    def _hidden_states(self, ids_BT: Any, mask_BT: Any) -> Any:
+    def hidden_states(self, ids_BT: Any, mask_BT: Any) -> Any:
         if not self._exact_head:
             return self.model(input_ids=ids_BT, attention_mask=mask_BT, use_cache=False).logits
         return self.model.base_model(input_ids=ids_BT, attention_mask=mask_BT, use_cache=False).last_hidden_state
 
-    def _head(self, hidden_NH: Any) -> Any:
+    def tree_states(self, ids_BT: Any, depths_BT: Any, visible_BTS: Any, header: Any) -> tuple[Any, Any]:
+        return tree_states(self.model.base_model, ids_BT, depths_BT, visible_BTS, header)
+
+    def head(self, hidden_NH: Any) -> Any:
         if not self._exact_head:  # the rows are logits already
             return hidden_NH.float()
         return self._scaled(self.model.get_output_embeddings()(hidden_NH).float())
@@ -103,7 +107,7 @@ class TransformersBackend:
         try:
             with torch.inference_mode():
                 own = self.model(input_ids=ids, use_cache=False).logits.float()
-                ours = self._head(self._hidden_states(ids, torch.ones_like(ids)))
+                ours = self.head(self.hidden_states(ids, torch.ones_like(ids)))
             return bool(own.shape == ours.shape and torch.allclose(own, ours, atol=1e-2, rtol=1e-3))
         except (AttributeError, TypeError, RuntimeError):
             return False

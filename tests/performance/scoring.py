@@ -25,7 +25,7 @@ from serving.engines.transformers_engine import TransformersBackend  # noqa: E40
 from serving.models import ModelSpec  # noqa: E402
 from serving.records import ScoreRequest  # noqa: E402
 from serving.rendering import render  # noqa: E402
-from serving.token_scoring import Row, _buckets  # noqa: E402
+from serving.token_scoring import Row, buckets  # noqa: E402
 
 
 def texts(count: int) -> list[str]:
@@ -64,7 +64,7 @@ def timed(work: object) -> float:
 
 def bare(backend: TransformersBackend, ids: list[tuple[int, ...]], bucket_tokens: int) -> None:
     with torch.inference_mode():
-        for bucket in _buckets([Row(row) for row in ids], bucket_tokens):
+        for bucket in buckets([Row(row) for row in ids], bucket_tokens):
             width = max(len(row.ids) for row in bucket)
             batch = torch.zeros((len(bucket), width), dtype=torch.long)
             mask = torch.zeros_like(batch)

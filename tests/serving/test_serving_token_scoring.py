@@ -14,7 +14,7 @@ from serving.engines.transformers_engine import TransformersBackend
 from serving.models import ModelSpec
 from serving.records import Message, ScoreRequest, Segment, TokenScores
 from serving.rendering import Rendered, render_with_continuation
-from serving.token_scoring import ROWS_PER_CHUNK, Scoring, score_batch
+from serving.token_scoring import ROWS_PER_CHUNK, score_batch
 from tests.serving.serving_models import save_model
 
 TEXTS = (
@@ -161,7 +161,7 @@ def made_up(
     bucket_tokens: int = 64,
     spy: list[Any] | None = None,
     **options: bool,
-) -> Scoring:
+) -> list[TokenScores]:
     """Scores texts whose tokens are letters (a = 0) under a model whose logits depend on the last letter alone."""
     rendered, requests = [], []
     for prompt, answer in texts:
@@ -169,27 +169,42 @@ def made_up(
         rendered.append(Rendered(ids=tuple(ord(c) - ord("a") for c in prompt + answer), segments=tuple(segments)))
         requests.append(ScoreRequest(prompt=prompt, continuation=answer, **options))
 
-    def hidden_states(ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
-        if spy is not None:
-            spy.append(("hidden", tuple(ids_BT.shape), int(mask_BT.sum())))
-        assert ((ids_BT == 25) | (mask_BT == 1)).all(), "padding is not the pad id"
-        return ids_BT[..., None].float()
-
-    def head(hidden_NH: torch.Tensor) -> torch.Tensor:
-        if spy is not None:
-            spy.append(("head", tuple(hidden_NH.shape), 0))
-        return torch.tensor([list(logits_V(int(h))) for h in hidden_NH[:, 0]])
-
     return score_batch(
         rendered,
         requests,
-        hidden_states=hidden_states,
-        head=head,
+        LastLetter(logits_V, spy),
         max_length=max_length,
         bucket_tokens=bucket_tokens,
         pad_id=25,
         device="cpu",
     )
+
+
+class LastLetter:
+    """A model whose logits depend on the last letter alone; it can't be given trees."""
+
+    tree_limit = 0
+
+    def __init__(self, logits_V: Callable[[int], Sequence[float]], spy: list[Any] | None) -> None:
+        self.logits_V = logits_V
+        self.spy = [] if spy is None else spy
+
+    def hidden_states(self, ids_BT: torch.Tensor, mask_BT: torch.Tensor) -> torch.Tensor:
+        self.spy.append(("hidden", tuple(ids_BT.shape), int(mask_BT.sum())))
+        assert ((ids_BT == 25) | (mask_BT == 1)).all(), "padding is not the pad id"
+        return ids_BT[..., None].float()
+
+    def tree_states(self, ids_BT: Any, depths_BT: Any, visible_BTS: Any, header: Any) -> tuple[Any, Any]:
+        raise AssertionError("asked for a tree")
+
+    def head(self, hidden_NH: torch.Tensor) -> torch.Tensor:
+        self.spy.append(("head", tuple(hidden_NH.shape), 0))
+        return torch.tensor([list(self.logits_V(int(h))) for h in hidden_NH[:, 0]])
+
+
+def cost(tables: Sequence[TokenScores]) -> tuple[int, int]:
+    """Tokens computed and tokens asked."""
+    return sum(table.computed_tokens for table in tables), sum(table.asked_tokens for table in tables)
 
 
 def uniform(_: int) -> list[float]:
@@ -199,7 +214,7 @@ def uniform(_: int) -> list[float]:
 def test_moments_of_a_distribution_worked_out_by_hand() -> None:
     # p = [.7, .2, .1]: mu = .7 log .7 + .2 log .2 + .1 log .1 = -0.801819, sigma = 0.703126
     logits = [math.log(p) + 3.0 for p in (0.7, 0.2, 0.1)]
-    (table,) = made_up([("ab", "")], lambda _: logits, moments=True).tables
+    (table,) = made_up([("ab", "")], lambda _: logits, moments=True)
     assert table.means[0] == pytest.approx(-0.801819, abs=1e-5)
     assert table.entropies[0] == pytest.approx(0.801819, abs=1e-5)
     assert table.stds[0] == pytest.approx(0.703126, abs=1e-5)
@@ -210,7 +225,7 @@ def test_moments_of_a_distribution_worked_out_by_hand() -> None:
 @pytest.mark.parametrize("size", [3, 400, 32_000, 49_152, 256_000])
 @pytest.mark.parametrize("level", [0.0, 12.4, -7.7])
 def test_sigma_of_a_uniform_distribution_is_zero_whatever_the_rounding(size: int, level: float) -> None:
-    (table,) = made_up([("ab", "")], lambda _: [level] * size, moments=True).tables
+    (table,) = made_up([("ab", "")], lambda _: [level] * size, moments=True)
     assert table.stds == (0.0,)
     assert table.logprobs[0] == pytest.approx(-math.log(size), abs=1e-4)
     assert table.ranks == (0,)
@@ -219,14 +234,14 @@ def test_sigma_of_a_uniform_distribution_is_zero_whatever_the_rounding(size: int
 def test_sigma_of_a_one_hot_distribution_is_zero_and_nothing_is_nan() -> None:
     hot = [-math.inf] * VOCABULARY
     hot[1] = 4.0
-    chosen, banned = made_up([("ab", ""), ("ac", "")], lambda _: hot, moments=True).tables
+    chosen, banned = made_up([("ab", ""), ("ac", "")], lambda _: hot, moments=True)
     assert (chosen.logprobs, chosen.means, chosen.stds, chosen.ranks) == ((0.0,), (0.0,), (0.0,), (0,))
     assert (banned.logprobs, banned.means, banned.stds, banned.ranks) == ((-math.inf,), (0.0,), (0.0,), (1,))
 
 
 def test_an_entry_of_probability_zero_adds_nothing() -> None:
     half = [0.0, 0.0, -math.inf, -math.inf]
-    (table,) = made_up([("ab", "")], lambda _: half, moments=True).tables
+    (table,) = made_up([("ab", "")], lambda _: half, moments=True)
     assert table.means[0] == pytest.approx(-math.log(2), abs=1e-6)
     assert table.stds == (0.0,)
 
@@ -235,18 +250,18 @@ def test_an_entry_of_probability_zero_adds_nothing() -> None:
 def test_texts_of_no_or_one_token_have_an_empty_table(text: str) -> None:
     spy: list[Any] = []
     scoring = made_up([(text, ""), (text, "")], uniform, spy=spy, moments=True)
-    assert scoring.tables == [TokenScores(ids=(), logprobs=(), segments=())] * 2
-    assert (scoring.computed_tokens, scoring.asked_tokens, spy) == (0, 0, [])
+    assert scoring == [TokenScores(ids=(), logprobs=(), segments=())] * 2
+    assert (cost(scoring), spy) == ((0, 0), [])
 
 
 def test_truncation_keeps_the_end_of_the_answer() -> None:
-    (table,) = made_up([("abc", "de")], uniform, max_length=3).tables
+    (table,) = made_up([("abc", "de")], uniform, max_length=3)
     assert (table.ids, table.segments, table.dropped) == ((3, 4), ("answer", "answer"), 2)
-    (whole,) = made_up([("abc", "de")], uniform, max_length=5).tables
+    (whole,) = made_up([("abc", "de")], uniform, max_length=5)
     assert (whole.ids, whole.dropped) == ((1, 2, 3, 4), 0)
-    (cut,) = made_up([("a", "bcdef")], uniform, max_length=3, answer_only=True).tables
+    (cut,) = made_up([("a", "bcdef")], uniform, max_length=3, answer_only=True)
     assert (cut.ids, cut.segments, cut.dropped) == ((4, 5), ("answer", "answer"), 3)
-    (none,) = made_up([("abc", "de")], uniform, max_length=1).tables
+    (none,) = made_up([("abc", "de")], uniform, max_length=1)
     assert (none.ids, none.dropped) == ((), 4)
 
 
@@ -254,11 +269,11 @@ def test_requests_with_the_same_input_share_its_computation() -> None:
     # the four letters of one question differ in their last token alone: "abcd" is computed once
     spy: list[Any] = []
     scoring = made_up([("abcd", letter) for letter in "efgh"], uniform, spy=spy, answer_only=True)
-    assert (scoring.computed_tokens, scoring.asked_tokens) == (4, 16)
-    assert [table.ids for table in scoring.tables] == [(4,), (5,), (6,), (7,)]
+    assert cost(scoring) == (4, 16)
+    assert [table.ids for table in scoring] == [(4,), (5,), (6,), (7,)]
     assert spy == [("hidden", (1, 4), 4), ("head", (1, 1), 0)], "one row, one position of the head"
     mixed = made_up([("abc", "d"), ("abc", "d"), ("abce", ""), ("abd", "e")], uniform)
-    assert (mixed.computed_tokens, mixed.asked_tokens) == (6, 12)
+    assert cost(mixed) == (6, 12)
 
 
 def test_shared_inputs_keep_each_requests_own_tokens_and_values() -> None:
@@ -266,8 +281,8 @@ def test_shared_inputs_keep_each_requests_own_tokens_and_values() -> None:
         return [float(last * k % 7) for k in range(VOCABULARY)]
 
     texts = [("abc", "d"), ("abc", "e"), ("ab", "ce"), ("abce", "")]
-    together = made_up(texts, rising, moments=True).tables
-    assert together == [made_up([text], rising, moments=True).tables[0] for text in texts]
+    together = made_up(texts, rising, moments=True)
+    assert together == [made_up([text], rising, moments=True)[0] for text in texts]
     assert together[0].segments == ("prompt", "prompt", "answer")
     assert together[2].segments == ("prompt", "answer", "answer")
 
@@ -278,7 +293,7 @@ def test_the_vocabulary_never_meets_the_whole_batch() -> None:
     scoring = made_up(texts, uniform, max_length=1000, bucket_tokens=100_000, spy=spy)
     heads = [shape[0] for name, shape, _ in spy if name == "head"]
     assert max(heads) <= ROWS_PER_CHUNK
-    assert sum(heads) == scoring.computed_tokens > 3 * ROWS_PER_CHUNK
+    assert sum(heads) == cost(scoring)[0] > 3 * ROWS_PER_CHUNK
     assert len([name for name, *_ in spy if name == "hidden"]) == 1
 
 

@@ -71,11 +71,11 @@ def test_an_option_without_scored_tokens_makes_the_item_unparsable(item: Item) -
     assert (record["status"], record["log_likelihoods"]) == ("unparsable", [None] * 4)
 
 
-def test_cloze_mode_scores_option_texts_and_divides_by_bytes() -> None:
+def test_cloze_mode_scores_option_texts_and_divides_by_characters_and_by_bytes() -> None:
     item = make_item(
         benchmark="t", split="", subject="s", question="Which?", choices=["ab", "\u00e9" * 3, "c"], answer="B"
     )
-    # Divided by bytes (2, 6, 1): -2, -0.8333, -1.5. By characters option B would be -1.67 and lose to C.
+    # Divided by bytes (2, 6, 1): -2, -0.8333, -1.5, so B. By characters (2, 3, 1): -2, -1.67, -1.5, so C.
     demands, record = examine(item, by_option(-4.0, -5.0, -1.5), mode="cloze")
     assert [demand.continuation for demand in demands if isinstance(demand, Score)] == [
         " ab",
@@ -84,10 +84,11 @@ def test_cloze_mode_scores_option_texts_and_divides_by_bytes() -> None:
     ]
     assert demands[0].prompt == "Question: Which?\nAnswer:"
     assert (record["prediction"], record["correct"]) == ("C", False)
-    assert (record["prediction_norm"], record["correct_norm"]) == ("B", True)
+    assert (record["prediction_norm"], record["correct_norm"]) == ("C", False)
+    assert (record["prediction_bytes"], record["correct_bytes"]) == ("B", True)
     summary = Static(StaticOptions(mode="cloze"), seed=0).summarise([record])
-    assert (summary["accuracy"], summary["acc_norm"]) == (0.0, 1.0)
-    assert summary["subjects"]["s"]["acc_norm"] == 1.0
+    assert (summary["accuracy"], summary["acc_norm"], summary["acc_bytes"]) == (0.0, 0.0, 1.0)
+    assert summary["subjects"]["s"]["acc_bytes"] == 1.0
 
 
 def test_cloze_mode_in_chat_hides_the_options(item: Item) -> None:
