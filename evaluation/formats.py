@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from evaluation.items import LETTERS, Item
+from evaluation.items import LETTERS, Form, Item
 
 LeakFormat = Literal["question", "options", "letter", "answer_text"]
 """How much of an item leaks: the question only; with its options; with the answer letter; with the answer's text."""
+
+# How a chat model is asked to end its reply to an open question, so that the answer can be told from the reasoning.
+_ENDINGS: dict[Form, str] = {
+    "number": "End with a line that holds #### and the number.",
+    "option": "End with a line that holds Answer: and the label of the right option, such as (A).",
+    "text": "",
+}
 
 
 def question_block(item: Item) -> str:
@@ -60,13 +67,26 @@ def neutral_text(item: Item) -> str:
 
 
 def chat_question(item: Item) -> str:
-    """The item as a user's message: question, options, and the form of answer that is wanted."""
+    """The item as a user's message: question, options, and the form of answer that is wanted.
+
+    An open question that is answered in words is asked as it is.
+    """
     if not item.choices:
-        return question_block(item).removeprefix("Question: ")
+        question = question_block(item).removeprefix("Question: ")
+        return f"{question}\n{_ENDINGS[item.form]}" if _ENDINGS[item.form] else question
     letters = ", ".join(LETTERS[: len(item.choices) - 1]) + " or " + LETTERS[len(item.choices) - 1]
     return f"{question_block(item)}\n{options_block(item)}\nAnswer with {letters} and its text."
 
 
 def chat_answer(item: Item) -> str:
-    """The right reply to ``chat_question``: ``B. text``."""
-    return f"{item.answer}. {item.answer_text}" if item.choices else item.answer
+    """The right reply to ``chat_question``: ``B. text``, ``Answer: (B)``, a solution and ``#### 18``, or words."""
+    if item.choices:
+        return f"{item.answer}. {item.answer_text}"
+    return f"Answer: {item.answer}" if item.form == "option" else plain_answer(item)
+
+
+def plain_answer(item: Item) -> str:
+    """What follows ``Answer:`` in an exemplar: the letter, the answer, or the worked solution and ``#### 18``."""
+    if item.choices or item.form != "number":
+        return item.answer
+    return f"{item.reason}\n#### {item.answer}" if item.reason else f"#### {item.answer}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _LINE_ENDS = re.compile("\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f]")
+_MARKS = re.compile(r"^[ \t]*(?:\|[ \t]?)+")
 CUT_MARK = "[... cut]"
 EMPTY_MARK = "(no text)"
 
@@ -42,16 +44,40 @@ def quote(text: str, limit: int | None = None) -> str:
     characters and lone surrogates become U+FFFD.
     """
     cut = limit is not None and len(text) > limit
-    kept = text[:limit] if cut else text
-    kept = _CONTROLS.sub("\ufffd", kept).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    kept = kept.strip()
+    kept = well_formed(_CONTROLS.sub("\ufffd", text[:limit] if cut else text)).strip()
     lines = [f"| {line}".rstrip() for line in _LINE_ENDS.split(kept)] if kept else [EMPTY_MARK]
     return "\n".join([*lines, CUT_MARK] if cut else lines)
+
+
+def unquoted(text: str) -> str:
+    """``text`` without the marks of quotation at its lines' beginnings, and without white space at its ends.
+
+    Weak models imitate the marks that they were shown.
+    """
+    return "\n".join(_MARKS.sub("", line) for line in _LINE_ENDS.split(text.strip())).strip()
 
 
 def one_line(text: str) -> str:
     """``text`` with every run of white space (line ends included) as one space."""
     return " ".join(text.split())
+
+
+def well_formed(text: str) -> str:
+    """``text`` with every lone surrogate, which no tokenizer and no file can hold, as U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def without_labels(text: str, labels: Sequence[str]) -> str:
+    """``text`` as part of a plain transcript: no line of it begins with a speaker's label (``User:``).
+
+    Such a line, whatever its case and the marks before it, is joined to the one before. Every line ends with a newline.
+    """
+    lines = _LINE_ENDS.split(text.strip())
+    label = re.compile(rf"[\W_]*(?:{'|'.join(map(re.escape, labels))})[^\w\n]*[:\uff1a]", re.IGNORECASE)
+    joined = lines[0]
+    for line in lines[1:]:
+        joined += f" {line.lstrip()}" if label.match(line) else f"\n{line}"
+    return joined
 
 
 def _source(name: str) -> str:

@@ -10,12 +10,17 @@ from typing import Any
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes beside ``path``, syncs and renames. Lone surrogates in model text are kept as escapes."""
+    """Lone surrogates in model text are kept as escapes; line ends as they are."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Writes beside ``path``, syncs and renames."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with partial.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-            stream.write(text)
+        with partial.open("wb") as stream:
+            stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(path)

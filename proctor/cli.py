@@ -15,7 +15,7 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, models, runs  # noqa: E402
+from proctor.commands import adhoc, agree, conversations, models, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -43,7 +43,11 @@ app.command("evaluate")(adhoc.evaluate)
 app.command("detect")(adhoc.detect)
 app.command("train")(adhoc.train)
 app.command("list")(adhoc.list_)
+app.command("rejudge")(rejudge.rejudge)
+app.command("conversations")(conversations.conversations)
+app.command("agree")(agree.agree)
 app.add_typer(models.app, name="models")
+app.add_typer(rate.app, name="rate")
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from serving.scheduler import run_dialogues, wave_size
 Report = Callable[[int, int, str], None]
 """(done, total, note): progress of a stage."""
 
-SINGLE_STEP = {"static"}
+SINGLE_STEP = {"static", "prefilter"}
 
 
 def examine(

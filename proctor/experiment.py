@@ -12,6 +12,8 @@ from evaluation.formats import LeakFormat
 from serving.cast import Mode
 from serving.models import ModelSpec
 
+FILES = ("chat", "corpus", "baseline")
+"""Settings of recipes and protocols that name a file."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
@@ -23,18 +25,21 @@ class BenchmarkConfig(Strict):
     """Where the items come from.
 
     format, path, split: see ``proctor list benchmarks``; ``embedded`` is the project's own exam and takes no path
+    columns: which column is what, for format ``table`` (docs/benchmarks.md)
     limit: that many items, drawn with the seed (None: all)
     duplicates: rows that stand twice are an error, or reported and left out
-    exemplars, exemplar_split: the pool of few-shot examples (a path of the same format; the split in it)
+    exemplars, exemplar_split: the pool of few-shot examples: a path of the same format (None: the benchmark's own path,
+        where the format has a dev split), and the split in it (None: dev of the own path, all of another)
     """
 
     format: str = "embedded"
     path: str | None = None
     split: str | None = None
+    columns: dict[str, Any] | None = None
     limit: int | None = Field(default=None, ge=2)
     duplicates: Literal["error", "report"] = "error"
     exemplars: str | None = None
-    exemplar_split: str | None = "dev"
+    exemplar_split: str | None = None
 
 
 class CandidateConfig(Strict):
@@ -64,6 +69,8 @@ class ExamConfig(Strict):
     """One exam of every candidate.
 
     items: which half is examined; limit: items per half, the first of the frozen order
+    benchmark: other items than the experiment's, which nobody leaks: all of them are examined
+    prefilter: only items that the evaluator itself answers right (kieval); limit then counts those
     candidates: who sits it (None: all)
     wave: dialogues that advance together (None: resolved once, from the number of items and max_num_seqs)
     """
@@ -71,9 +78,17 @@ class ExamConfig(Strict):
     protocol: str
     items: Literal["all", "leaked", "untouched"] = "all"
     limit: int | None = Field(default=None, ge=1)
+    benchmark: BenchmarkConfig | None = None
+    prefilter: bool = False
     candidates: tuple[str, ...] | None = None
     wave: int | None = Field(default=None, ge=1)
     options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _halves_of_the_leaked_exam_only(self) -> ExamConfig:
+        if self.benchmark is not None and self.items != "all":
+            raise ValueError(f"items is {self.items!r}, but an exam with its own benchmark has no halves; leave it out")
+        return self
 
 
 class DetectionConfig(Strict):
@@ -125,7 +140,7 @@ class Experiment(Strict):
             for name in names:
                 if not re.fullmatch(NAME, name):
                     raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
-        reserved = sorted({"exam", "report", "train", "detect"} & set(self.exams))
+        reserved = sorted({"exam", "report", "train", "detect", "prefilter"} & set(self.exams))
         if reserved:
             raise ValueError(f"exams: {reserved[0]!r} is the name of a stage; choose another")
         control = self.candidates.get("base")
@@ -151,6 +166,10 @@ class Experiment(Strict):
     def schedule(self) -> Mode:
         """The mode that the scheduler runs in: ``auto`` is lockstep."""
         return "lockstep" if self.mode == "auto" else self.mode
+
+    def benchmark_of(self, exam: str) -> BenchmarkConfig:
+        """Where an exam's items come from."""
+        return self.exams[exam].benchmark or self.benchmark
 
     def spec(self, candidate: str, folder: Path) -> ModelSpec:
         """How a candidate is served; ``folder`` is where a trained one lies."""
@@ -194,19 +213,38 @@ def resolve(experiment: Experiment) -> Experiment:
     for name, spec in experiment.models.items():
         places = {"path": spec.path, "adapter": spec.adapter, "chat_template": spec.chat_template}
         models[name] = spec.resolved().model_copy(update={key: _absolute(value) for key, value in places.items()})
-    benchmark = experiment.benchmark
-    files = {"path": _absolute(benchmark.path), "exemplars": _absolute(benchmark.exemplars)}
-    training = {
-        key: _absolute(value) if key in ("chat", "corpus") else value for key, value in experiment.training.items()
+    exams = {
+        name: exam.model_copy(
+            update={
+                "benchmark": None if exam.benchmark is None else _placed(exam.benchmark),
+                "options": _with_places(exam.options),
+            }
+        )
+        for name, exam in experiment.exams.items()
+    }
+    candidates = {
+        name: candidate.model_copy(update={"options": _with_places(candidate.options)})
+        for name, candidate in experiment.candidates.items()
     }
     return experiment.model_copy(
         update={
             "models": models,
             "mode": experiment.schedule,
-            "benchmark": benchmark.model_copy(update=files),
-            "training": training,
+            "benchmark": _placed(experiment.benchmark),
+            "training": _with_places(experiment.training),
+            "candidates": candidates,
+            "exams": exams,
         }
     )
+
+
+def _placed(benchmark: BenchmarkConfig) -> BenchmarkConfig:
+    files = {"path": _absolute(benchmark.path), "exemplars": _absolute(benchmark.exemplars)}
+    return benchmark.model_copy(update=files)
+
+
+def _with_places(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _absolute(value) if key in FILES else value for key, value in settings.items()}
 
 
 def _absolute(value: str | None) -> str | None:

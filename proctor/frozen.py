@@ -2,63 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from evaluation import benchmarks
 from evaluation.benchmarks.splits import draw, halves
 from evaluation.items import Item
 from proctor.atomic import read_jsonl, write_jsonl
-from proctor.experiment import Experiment
+from proctor.experiment import BenchmarkConfig, Experiment
+
+WITH_DEV = ("embedded", "mmlu", "ceval")
+"""Formats whose own path has a split dev, made for exemplars."""
 
 
 @dataclass(frozen=True)
 class FrozenExam:
-    """items: in frozen order; leaked: ids of the members; exemplars: the few-shot pool; notes: what was left out."""
+    """items: in frozen order; leaked: ids of the members; exemplars: the few-shot pool; notes: what was left out;
+    halved: whether there are halves (False: nobody leaks these items)."""
 
     items: list[Item]
     leaked: frozenset[str]
     exemplars: list[Item]
     notes: tuple[str, ...] = ()
+    halved: bool = True
 
     def part(self, which: str, limit: int | None = None) -> list[Item]:
         """Items of the half ``leaked`` or ``untouched``, or of both (``all``): ``limit`` of each half."""
-        halves_ = {
-            "leaked": [item for item in self.items if item.id in self.leaked],
-            "untouched": [item for item in self.items if item.id not in self.leaked],
-        }
-        wanted = ("leaked", "untouched") if which == "all" else (which,)
-        chosen = {item.id for half in wanted for item in halves_[half][:limit]}
+        parts: dict[str, list[Item]] = {}
+        for item in self.items:
+            parts.setdefault(self.half(item.id), []).append(item)
+        wanted = list(parts) if which == "all" else [which]
+        chosen = {item.id for half in wanted for item in parts.get(half, [])[:limit]}
         return [item for item in self.items if item.id in chosen]
 
     def half(self, item_id: str) -> str:
-        return "leaked" if item_id in self.leaked else "untouched"
+        """``leaked``, ``untouched``, or ``all`` in an exam without halves."""
+        return ("leaked" if item_id in self.leaked else "untouched") if self.halved else "all"
+
+    def kept(self, ids: Collection[str]) -> FrozenExam:
+        """The exam with these items only."""
+        return replace(self, items=[item for item in self.items if item.id in ids])
 
 
-def draw_exam(experiment: Experiment) -> FrozenExam:
-    """Loads the benchmark and draws the exam: a pure function of the files and the seed."""
-    config = experiment.benchmark
-    found = benchmarks.read(config.format, _path(config.path), split=config.split, duplicates=config.duplicates)
+def draw_exam(experiment: Experiment, exam: str | None = None) -> FrozenExam:
+    """Loads the benchmark and draws the exam: a pure function of the files and the seed.
+
+    exam: name of an exam with its own benchmark; None: the experiment's
+    """
+    config = experiment.benchmark if exam is None else experiment.benchmark_of(exam)
+    where = "benchmark" if exam is None else f"exams.{exam}.benchmark"
+    found = read_benchmark(config)
     items = found.items
     if config.limit is not None:
         if config.limit > len(items):
-            raise ValueError(f"benchmark.limit is {config.limit}, but the benchmark has {len(items)} items")
+            raise ValueError(f"{where}.limit is {config.limit}, but the benchmark has {len(items)} items")
         items = draw(items, config.limit, experiment.seed)
-    leaked, _ = halves(items, experiment.seed)
-    pool: list[Item] = []
-    if config.exemplars is not None or config.format == "embedded":
-        pool = benchmarks.load(config.format, _path(config.exemplars), split=config.exemplar_split, duplicates="report")
-        asked = {item.id for item in items}
-        pool = [item for item in pool if item.id not in asked]
-    return FrozenExam(items, frozenset(leaked), pool, (*found.duplicates, *found.repeated_options))
+    leaked = frozenset(halves(items, experiment.seed).leaked if exam is None else ())
+    notes = (*found.duplicates, *found.repeated_options)
+    return FrozenExam(items, leaked, exemplar_pool(config, items), notes, halved=exam is None)
+
+
+def read_benchmark(config: BenchmarkConfig) -> benchmarks.Benchmark:
+    """All of a benchmark's items, and what is amiss with them."""
+    return benchmarks.read(
+        config.format, _path(config.path), split=config.split, duplicates=config.duplicates, columns=config.columns
+    )
+
+
+def exemplar_pool(config: BenchmarkConfig, items: Sequence[Item]) -> list[Item]:
+    """Where few-shot examples are drawn from, without the examined items; empty if there is no place to look."""
+    if config.exemplars is None and config.format not in WITH_DEV:
+        return []
+    path = config.path if config.exemplars is None else config.exemplars
+    split = config.exemplar_split or ("dev" if config.exemplars is None else None)
+    pool = benchmarks.load(config.format, _path(path), split=split, duplicates="report", columns=config.columns)
+    asked = {item.id for item in items}
+    return [item for item in pool if item.id not in asked]
 
 
 def write_exam(exam: FrozenExam, folder: Path) -> list[str]:
-    """Writes items.jsonl, leaked.jsonl and exemplars.jsonl; returns their names."""
+    """Writes items.jsonl, leaked.jsonl (where there are halves) and exemplars.jsonl; returns their names."""
     write_jsonl(folder / "items.jsonl", [item.to_json() for item in exam.items])
-    write_jsonl(folder / "leaked.jsonl", [{"item_id": item.id} for item in exam.items if item.id in exam.leaked])
     write_jsonl(folder / "exemplars.jsonl", [item.to_json() for item in exam.exemplars])
+    if not exam.halved:
+        return ["items.jsonl", "exemplars.jsonl"]
+    write_jsonl(folder / "leaked.jsonl", [{"item_id": item.id} for item in exam.items if item.id in exam.leaked])
     return ["items.jsonl", "leaked.jsonl", "exemplars.jsonl"]
 
 
@@ -66,8 +95,9 @@ def read_exam(folder: Path) -> FrozenExam:
     def items(name: str) -> list[Item]:
         return [Item.from_json(row) for row in read_jsonl(folder / name)]
 
-    leaked: list[dict[str, Any]] = read_jsonl(folder / "leaked.jsonl")
-    return FrozenExam(items("items.jsonl"), frozenset(row["item_id"] for row in leaked), items("exemplars.jsonl"))
+    file = folder / "leaked.jsonl"
+    leaked = frozenset(row["item_id"] for row in read_jsonl(file)) if file.is_file() else frozenset()
+    return FrozenExam(items("items.jsonl"), leaked, items("exemplars.jsonl"), halved=file.is_file())
 
 
 def _path(value: str | None) -> Path | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from evaluation import protocols
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, draw_exam
 from proctor.plan import plan
 from proctor.stages.base import Stage
+from proctor.stages.prefilter import filter_for
 from proctor.stages.train import job_for
 from serving.cast import check_mode
 from serving.engines.common import context_length
@@ -16,16 +18,29 @@ from serving.fingerprint import ModelError, check_model_folder, resolve_model
 from serving.models import ModelSpec
 
 
-def preflight(experiment: Experiment) -> tuple[FrozenExam, list[Stage]]:
+class Checked(NamedTuple):
+    """The experiment's exam, each exam's items (its own, or the experiment's), and the stages."""
+
+    exam: FrozenExam
+    items: dict[str, FrozenExam]
+    stages: list[Stage]
+
+
+def preflight(experiment: Experiment) -> Checked:
     """Checks the whole experiment. ValueError with the first fault: what, where, and what would be right."""
     check_mode(experiment.mode)
     check_models(experiment)
     exam = draw_exam(experiment)
+    items = {}
     for name, config in experiment.exams.items():
+        items[name] = exam if config.benchmark is None else draw_exam(experiment, name)
+        pool = items[name].exemplars
         try:
-            protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=exam.exemplars)
+            protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=pool)
             experiment.role_specs(protocol.roles[1:])
-            for dialogue in protocol.dialogues(exam.part(config.items, config.limit)):
+            if config.prefilter:
+                filter_for(experiment, name)
+            for dialogue in protocol.dialogues(items[name].part(config.items, config.limit)):
                 dialogue.close()
         except ValueError as error:
             raise ValueError(f"exams.{name}: {error}") from error
@@ -33,7 +48,7 @@ def preflight(experiment: Experiment) -> tuple[FrozenExam, list[Stage]]:
         experiment.spec(name, Path("trained"))
         if candidate.recipe is not None:
             check_training(experiment, name)
-    return exam, plan(experiment)
+    return Checked(exam, items, plan(experiment))
 
 
 def check_models(experiment: Experiment) -> None:

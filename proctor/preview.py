@@ -1,46 +1,87 @@
-"""What an experiment would do: stages, models, one rendered item per exam, and an upper bound of its cost."""
+"""What would be asked: stages, models, one rendered item per benchmark and mode, per exam the first item's demand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
 
 from evaluation import protocols
-from proctor.experiment import Experiment
-from proctor.frozen import FrozenExam
-from proctor.stages.base import Stage
+from evaluation.benchmarks import Benchmark
+from evaluation.items import Item
+from evaluation.protocols.static import StaticOptions
+from proctor.experiment import BenchmarkConfig, Experiment
+from proctor.preflight import Checked
 from serving.records import Ask, Demand, Prompt
 
+SHOWN_SUBJECTS = 12
 
-def preview(experiment: Experiment, exam: FrozenExam, stages: list[Stage]) -> Iterator[str]:
+
+def preview(experiment: Experiment, checked: Checked) -> Iterator[str]:
+    exam = checked.exam
     yield f"experiment {experiment.name}: seed {experiment.seed}, mode {experiment.mode}"
-    yield f"exam: {len(exam.items)} items, {len(exam.leaked)} leak; {len(exam.exemplars)} exemplars"
     for name, spec in experiment.models.items():
         yield f"model {name}: {spec.path} ({spec.engine}, {spec.dtype}, tensor parallel {spec.tensor_parallel})"
-    for note in exam.notes:
-        yield f"note: {note}"
+    yield f"exam: {len(exam.items)} items, {len(exam.leaked)} leak"
+    yield from _benchmark(experiment.benchmark, exam.items, exam.exemplars, exam.notes)
     for name, config in experiment.exams.items():
-        protocol: Any = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=exam.exemplars)
-        items = exam.part(config.items, config.limit)
+        own = checked.items[name]
+        if config.benchmark is not None:
+            yield from _benchmark(config.benchmark, own.items, own.exemplars, own.notes)
+        items = own.part(config.items, config.limit)
         sitting = len(experiment.candidates if config.candidates is None else config.candidates)
-        yield f"--- exam {name} ({config.protocol}): {len(items)} items x {sitting} candidates; the first item asks:"
-        dialogue = next(iter(protocol.dialogues(items[:1])))
-        first = next(dialogue)
-        demands: list[Demand] = list(first) if isinstance(first, list | tuple) else [first]
-        yield from _shown(demands)
-        dialogue.close()
-    yield f"--- {len(stages)} stages: {', '.join(stage.name for stage in stages)}"
+        known = ", those that the evaluator knows" if config.prefilter else ""
+        yield f"--- exam {name} ({config.protocol}): {len(items)} items{known} x {sitting} candidates; the first asks:"
+        yield from _first_demand(config.protocol, config.options, items, own.exemplars, experiment.seed)
+    yield f"--- {len(checked.stages)} stages: {', '.join(stage.name for stage in checked.stages)}"
 
 
-def _shown(demands: list[Demand]) -> Iterator[str]:
-    first = demands[0]
-    for line in _text(first.prompt).splitlines():
+def preview_benchmark(config: BenchmarkConfig, found: Benchmark, pool: Sequence[Item]) -> Iterator[str]:
+    """A benchmark alone."""
+    yield from _benchmark(config, found.items, pool, (*found.duplicates, *found.repeated_options))
+
+
+def _benchmark(
+    config: BenchmarkConfig, items: Sequence[Item], pool: Sequence[Item], notes: Sequence[str]
+) -> Iterator[str]:
+    """Counts, what is amiss, and the first item in every mode and text format of the static exam that can ask it."""
+    where = f" ({config.path})" if config.path else ""
+    yield f"=== benchmark {config.format}{where}: {len(items)} items, {len(pool)} exemplars"
+    subjects = Counter(item.subject for item in items)
+    if any(subjects):
+        shown = ", ".join(f"{name} {n}" for name, n in sorted(subjects.items())[:SHOWN_SUBJECTS])
+        more = f" and {len(subjects) - SHOWN_SUBJECTS} more" if len(subjects) > SHOWN_SUBJECTS else ""
+        yield f"{len(subjects)} subjects: {shown}{more}"
+    for note in notes:
+        yield f"note: {note}"
+    first = items[0]
+    source = f", publisher's id {first.source_id}" if first.source_id else ""
+    yield f"first item: id {first.id}, key {first.answer!r}{source}"
+    modes = get_args(StaticOptions.model_fields["mode"].annotation)
+    for mode, text_format in itertools.product(modes, ("plain", "chat")):
+        yield f"--- {config.format}, mode {mode}, {text_format}:"
+        try:
+            yield from _first_demand("static", {"mode": mode, "text_format": text_format}, [first], pool, 0)
+        except ValueError as error:
+            yield f"    can't be asked so: {error}"
+
+
+def _first_demand(
+    protocol: str, options: dict[str, Any], items: Sequence[Item], pool: Sequence[Item], seed: int
+) -> Iterator[str]:
+    exam: Any = protocols.build(protocol, options, seed=seed, exemplars=pool)
+    dialogue = next(iter(exam.dialogues(items[:1])))
+    first = next(dialogue)
+    demands: list[Demand] = list(first) if isinstance(first, list | tuple) else [first]
+    for line in _text(demands[0].prompt).splitlines():
         yield f"    {line}"
-    if isinstance(first, Ask):
-        yield f"    -> {first.role} generates up to {first.sampling.max_tokens} tokens"
+    if isinstance(demands[0], Ask):
+        yield f"    -> {demands[0].role} generates up to {demands[0].sampling.max_tokens} tokens"
     else:
         continuations = [demand.continuation for demand in demands if not isinstance(demand, Ask)]
-        yield f"    -> {first.role} scores the continuations {continuations}"
+        yield f"    -> {demands[0].role} scores the continuations {continuations}"
+    dialogue.close()
 
 
 def _text(prompt: Prompt) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from evaluation.benchmarks.reading import Located
@@ -17,6 +17,12 @@ FORMATS = {
     "jsonl": "evaluation.benchmarks.proctor_jsonl:rows",
     "arc": "evaluation.benchmarks.arc:rows",
     "mmlu": "evaluation.benchmarks.mmlu:rows",
+    "hellaswag": "evaluation.benchmarks.hellaswag:rows",
+    "ceval": "evaluation.benchmarks.ceval:rows",
+    "gsm8k": "evaluation.benchmarks.gsm8k:rows",
+    "bbh": "evaluation.benchmarks.bbh:rows",
+    "mt_bench": "evaluation.benchmarks.mt_bench:rows",
+    "table": "evaluation.benchmarks.table:rows",
     "embedded": "evaluation.benchmarks.embedded:rows",
 }
 
@@ -49,9 +55,10 @@ def load(
     split: str | None = None,
     limit: int | None = None,
     duplicates: Literal["error", "report"] = "error",
+    columns: Mapping[str, Any] | None = None,
 ) -> list[Item]:
     """The items of a benchmark: ``read(...).items``; with ``report``, what was found amiss is logged as a warning."""
-    benchmark = read(format, path, split=split, limit=limit, duplicates=duplicates)
+    benchmark = read(format, path, split=split, limit=limit, duplicates=duplicates, columns=columns)
     log = logging.getLogger(__name__)
     for line in benchmark.duplicates:
         log.warning("left out: %s", line)
@@ -67,14 +74,16 @@ def read(
     split: str | None = None,
     limit: int | None = None,
     duplicates: Literal["error", "report"] = "error",
+    columns: Mapping[str, Any] | None = None,
 ) -> Benchmark:
     """A benchmark's items and what was found amiss with them.
 
-    path: file or folder in the publisher's own layout; None for the embedded exam
+    path: file or folder in the publisher's own layout or in Hugging Face's; None for the embedded exam
     split: only this split; a file that doesn't tell its split is taken as the one asked for
     limit: only the first items; the whole file is checked all the same
     duplicates: items that occur twice, and items with one option twice, are an error, or are reported (the published
         MMLU has some of both): later copies are left out, repeated options kept
+    columns: format ``table`` only: which column holds what (``evaluation.benchmarks.table``)
 
     ValueError names file, line and mend of the first malformed row; it also refuses an unknown format or split and an
     empty benchmark.
@@ -83,7 +92,7 @@ def read(
         raise ValueError(f"limit is {limit}; it must be at least 1, or left out for all items")
     if duplicates not in ("error", "report"):
         raise ValueError(f"duplicates is {duplicates!r}; it must be error or report")
-    found = list(_rows(format)(path, split))
+    found = list(_rows(format, path, split, columns))
     where = f"benchmark {format} ({path})" if path else f"benchmark {format}"
     if not found:
         raise ValueError(f"{where} has no items; the file is empty")
@@ -105,18 +114,18 @@ def read(
     return Benchmark(items=items[:limit], duplicates=copies, repeated_options=repeated)
 
 
-def _rows(format: str) -> Callable[[Path | None, str | None], Iterator[Located]]:
+def _rows(format: str, path: Path | None, split: str | None, columns: Mapping[str, Any] | None) -> Iterator[Located]:
     if format not in FORMATS:
         raise ValueError(f"there is no benchmark format {format!r}; there are: {', '.join(FORMATS)}")
+    if path is None and format != "embedded":
+        raise ValueError(f"benchmark format {format!r} needs a path")
+    if columns is not None and format != "table":
+        raise ValueError(
+            f"columns were given, but format {format!r} knows its own; leave them out, or use format: table"
+        )
     module, _, function = FORMATS[format].partition(":")
-    rows = cast("Callable[[Path | None, str | None], Iterator[Located]]", getattr(import_module(module), function))
-
-    def checked(path: Path | None, split: str | None) -> Iterator[Located]:
-        if path is None and format != "embedded":
-            raise ValueError(f"benchmark format {format!r} needs a path")
-        return rows(path, split)
-
-    return checked
+    rows: Callable[..., Iterator[Located]] = getattr(import_module(module), function)
+    return rows(path, split, columns) if format == "table" else rows(path, split)
 
 
 def _complaint(where: str, copies: list[str], repeated: list[str]) -> str:

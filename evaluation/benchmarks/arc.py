@@ -1,10 +1,12 @@
 """ARC, the AI2 Reasoning Challenge (Clark et al. 2018, arXiv 1803.05457), format ``arc``, in three spellings:
 
 - AI2's own: ``{"id", "question": {"stem", "choices": [{"text", "label"}]}, "answerKey"}``
-- Hugging Face: ``{"id", "question", "choices": {"text": [...], "label": [...]}, "answerKey"}``
+- Hugging Face: ``{"id", "question", "choices": {"text": [...], "label": [...]}, "answerKey"}``, as JSON or as a table
 - flat: ``{"question", "choices": [...], "answerKey"}`` with ``answer``, the index, beside it or instead
 
-Labels are letters or numbers (1 to 5); items have 3 to 5 choices. ARC has no subjects: all items get ``science``.
+Labels are letters or numbers (1 to 5); items have 3 to 5 choices. ARC has no subjects: all items get ``science``. What
+its authors call ``Dev`` is Hugging Face's ``validation``. ARC-Easy and ARC-Challenge are two exams: a path that holds
+both is refused.
 """
 
 from __future__ import annotations
@@ -13,10 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.benchmarks.reading import Located, Row, choice_item, files_of, json_rows, key_index, split_of
+from evaluation.benchmarks.reading import Located, Row, choice_item, key_index, shown
+from evaluation.benchmarks.tables import Table, of_split, tables_of
 from evaluation.items import LETTERS
 
 SUBJECT = "science"
+EXAMS = ("ARC-Challenge", "ARC-Easy")
+TWINS = frozenset({"dev", "val"})
 
 
 class _Options(NamedTuple):
@@ -26,10 +31,19 @@ class _Options(NamedTuple):
 
 
 def rows(path: Path, split: str | None) -> Iterator[Located]:
-    """Every item of a file, or of a folder's ``.jsonl`` and ``.json`` files."""
-    for file in files_of(path, (".jsonl", ".json")):
-        for row in json_rows(file):
-            yield _item(row, split_of(file.name) or split or "")
+    """Every item of the split: ``test`` if the path has several and none is asked for."""
+    tables = of_split(tables_of(path), split, default="test", where=path, twins=TWINS)
+    if len({_exam(table, path) for table in tables} & set(EXAMS)) > 1:
+        raise ValueError(f"{path} holds both {' and '.join(EXAMS)}; name the folder or file of one of them")
+    for table in tables:
+        for row in table.rows():
+            yield _item(row, table.split or split or "")
+
+
+def _exam(table: Table, root: Path) -> str:
+    """Which of the two exams the path below ``root`` names, "" if neither."""
+    below = str(table.file.relative_to(root)).lower()
+    return next((exam for exam in EXAMS if exam.lower() in below), "")
 
 
 def _item(row: Row, split: str) -> Located:
@@ -42,6 +56,7 @@ def _item(row: Row, split: str) -> Located:
         question=question,
         choices=texts,
         answer=_key(row, labels),
+        source_id=row.own_id("id"),
     )
 
 
@@ -51,7 +66,7 @@ def _options(row: Row) -> _Options:
     if isinstance(nested, dict):
         stem = nested.get("stem")
         if not isinstance(stem, str):
-            raise row.place.error(f"field 'question.stem' is {stem!r}; it must be text")
+            raise row.place.error(f"field 'question.stem' is {shown(stem)}; it must be text")
     else:
         stem = row.text("question")
     if isinstance(choices, dict):
@@ -61,13 +76,13 @@ def _options(row: Row) -> _Options:
     elif isinstance(choices, list) and choices and all(isinstance(choice, dict) for choice in choices):
         for choice in choices:
             if "text" not in choice or "label" not in choice:
-                raise row.place.error(f"choice {choice!r} must have the fields 'text' and 'label'")
+                raise row.place.error(f"choice {shown(choice)} must have the fields 'text' and 'label'")
         texts, labels = [choice["text"] for choice in choices], [choice["label"] for choice in choices]
     elif isinstance(choices, list):
         texts, labels = choices, list(LETTERS[: len(choices)])
     else:
         raise row.place.error(
-            f"field 'choices' is {choices!r}; it must be a list, or an object with 'text' and 'label'"
+            f"field 'choices' is {shown(choices)}; it must be a list, or an object with 'text' and 'label'"
         )
     names = [str(label) for label in labels]
     if len(set(names)) < len(names):

@@ -2,7 +2,8 @@
 
 ``{"question", "choices", "answer"}`` and optionally ``subject``, ``split``, ``context``, ``reason``, ``benchmark``. The
 answer is a letter (``A`` is the first choice), an index from 0, or the text of exactly one choice; a text that is both
-a letter and a choice must mean the same one. Rows written by ``Item.to_json`` are read back as they were.
+a letter and a choice must mean the same one. A row whose ``choices`` is an empty list is an open question, its answer
+the text (``form``: text, number or option). Rows written by ``Item.to_json`` are read back as they were.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast, get_args
 
-from evaluation.benchmarks.reading import Located, Row, choice_item, files_of, json_rows, split_of
-from evaluation.items import LETTERS
+from evaluation.benchmarks.reading import Located, Row, choice_item, files_of, json_rows, open_item, split_of
+from evaluation.items import LETTERS, Form
 
 _OUR_ID = re.compile("[0-9a-f]{16}")
 
@@ -30,7 +32,20 @@ def item_of(row: Row, *, benchmark: str, split: str) -> Located:
     choices = row.fields.get("choices")
     if not isinstance(choices, list):
         raise row.place.error(f"field 'choices' is {choices!r}; it must be a list of texts")
-    located = choice_item(
+    if not choices and isinstance(row.fields.get("answer"), str):
+        located = _open(row, benchmark, split)
+    else:
+        located = _choice(row, choices, benchmark, split)
+    said = row.fields.get("id")
+    if isinstance(said, str) and "benchmark" in row.fields and _OUR_ID.fullmatch(said) and said != located.item.id:
+        raise row.place.error(
+            f"id {said!r} is not the content's hash {located.item.id!r}: the row was changed; remove its id"
+        )
+    return located
+
+
+def _choice(row: Row, choices: list[object], benchmark: str, split: str) -> Located:
+    return choice_item(
         row.place,
         benchmark=row.text("benchmark", benchmark),
         split=row.text("split", split),
@@ -40,13 +55,29 @@ def item_of(row: Row, *, benchmark: str, split: str) -> Located:
         answer=_answer(row, choices),
         context=row.text("context", ""),
         reason=row.text("reason", ""),
+        source_id=row.text("source_id", ""),
     )
-    said = row.fields.get("id")
-    if isinstance(said, str) and "benchmark" in row.fields and _OUR_ID.fullmatch(said) and said != located.item.id:
-        raise row.place.error(
-            f"id {said!r} is not the content's hash {located.item.id!r}: the row was changed; remove its id"
-        )
-    return located
+
+
+def _open(row: Row, benchmark: str, split: str) -> Located:
+    form = row.text("form", "text")
+    if form not in get_args(Form):
+        raise row.place.error(f"field 'form' is {form!r}; it must be one of {', '.join(get_args(Form))}")
+    return open_item(
+        row.place,
+        benchmark=row.text("benchmark", benchmark),
+        split=row.text("split", split),
+        subject=row.text("subject", ""),
+        question=row.text("question"),
+        # Only a conversation is graded by a judge and has no key.
+        answer=row.text("answer") or (None if "followups" in row.fields else ""),
+        form=cast("Form", form),
+        context=row.text("context", ""),
+        reason=row.text("reason", ""),
+        followups=row.texts("followups") if "followups" in row.fields else (),
+        references=row.texts("references") if "references" in row.fields else (),
+        source_id=row.text("source_id", ""),
+    )
 
 
 def _answer(row: Row, choices: list[object]) -> int:

@@ -9,32 +9,34 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from evaluation.items import LETTERS, Item, make_item
+from evaluation.items import LETTERS, Form, Item, make_item
 
+POINTER = b"version https://git-lfs"
 _SPACE = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A row's place: file name and line, counted from 1."""
+    """A row's place: the file's name and the line, or what else its rows are counted in, from 1."""
 
     file: str
     line: int
+    unit: Literal["line", "row", "example"] = "line"
 
     def error(self, message: str, column: int | str | None = None) -> ValueError:
-        """The error to raise: ``file:line[, column c]: message``."""
+        """The error to raise: ``file:line[, column c]: message``, or ``file, row n[, column c]: message``."""
         where = "" if column is None else f", column {column}"
         return ValueError(f"{self}{where}: {message}")
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return f"{self.file}:{self.line}" if self.unit == "line" else f"{self.file}, {self.unit} {self.line}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One JSON object of a file."""
+    """One row: a JSON object, a CSV record under its header, or a row of a Parquet or Arrow table."""
 
     place: Place
     fields: Mapping[str, Any]
@@ -45,8 +47,24 @@ class Row:
         if value is None:
             raise self.place.error(f"field {name!r} is missing; the row has {', '.join(self.fields) or 'no fields'}")
         if not isinstance(value, str):
-            raise self.place.error(f"field {name!r} is {value!r}; it must be text")
+            raise self.place.error(f"field {name!r} is {shown(value)}; it must be text")
         return value
+
+    def texts(self, name: str) -> list[str]:
+        """A field that is a list of texts. ValueError if it is missing or anything else."""
+        value = self.fields.get(name)
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise self.place.error(f"field {name!r} is {shown(value)}; it must be a list of texts")
+        return value
+
+    def own_id(self, name: str) -> str:
+        """The publisher's id, a text or a whole number, as text; "" if the row has none."""
+        value = self.fields.get(name)
+        if value is None:
+            return ""
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise self.place.error(f"field {name!r} is {shown(value)}; an id must be text or a whole number")
+        return str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +91,17 @@ def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
     return found
 
 
+def read_bytes(path: Path) -> bytes:
+    """A file's bytes. ValueError if it can't be read, or if it stands in for a large file that was never fetched."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: can't be read: {error.strerror or error}") from error
+    if data.startswith(POINTER):
+        raise ValueError(f"{path} is a Git LFS pointer, not the data; fetch the file itself (git lfs pull)")
+    return data
+
+
 def decode(data: bytes, file: str) -> str:
     """UTF-8 text, a byte order mark removed. ValueError names the line of the first byte that is not UTF-8."""
     try:
@@ -86,7 +115,7 @@ def decode(data: bytes, file: str) -> str:
 
 def json_rows(path: Path) -> Iterator[Row]:
     """The objects of a JSON Lines file, or of a JSON file that holds a list. ValueError for anything else."""
-    text = decode(path.read_bytes(), str(path))
+    text = decode(read_bytes(path), str(path))
     values = _list_elements(text, path) if text.lstrip().startswith("[") else _line_values(text, path)
     for place, value in values:
         if not isinstance(value, dict):
@@ -118,6 +147,7 @@ def choice_item(
     answer: int,
     context: str = "",
     reason: str = "",
+    source_id: str = "",
     columns: Sequence[int | str | None] = (),
 ) -> Located:
     """A checked choice item.
@@ -139,9 +169,7 @@ def choice_item(
             raise place.error("a choice is empty", column)
         repeated = choice if choice.strip() in seen else repeated
         seen.add(choice.strip())
-    for text in (question, *choices, subject, context, reason):
-        if any("\ud800" <= character <= "\udfff" for character in text):
-            raise place.error("the text holds half of a surrogate pair (\\ud800 to \\udfff), which is no character")
+    _refuse_half_characters(place, question, *choices, subject, context, reason, source_id)
     assert 0 <= answer < len(choices)
     item = make_item(
         benchmark=benchmark,
@@ -152,8 +180,53 @@ def choice_item(
         answer=LETTERS[answer],
         context=context,
         reason=reason,
+        source_id=source_id,
     )
     return Located(item=item, place=place, repeated=repeated)
+
+
+def open_item(
+    place: Place,
+    *,
+    benchmark: str,
+    split: str,
+    subject: str,
+    question: str,
+    answer: str | None,
+    form: Form = "text",
+    context: str = "",
+    reason: str = "",
+    followups: Sequence[str] = (),
+    references: Sequence[str] = (),
+    source_id: str = "",
+    columns: Sequence[int | str | None] = (None, None),
+) -> Located:
+    """A checked open question, or the prompts of a conversation.
+
+    answer: the key; None for what has none (a prompt that a judge grades), and then ``Item.answer`` is ""
+    columns: where question and answer stand, for errors
+    """
+    for number, turn in enumerate((question, *followups), start=1):
+        if not turn.strip():
+            raise place.error("the question is empty" if number == 1 else f"turn {number} is empty", columns[0])
+    if answer is not None and not answer.strip():
+        raise place.error("the answer is empty", columns[1])
+    _refuse_half_characters(place, question, answer or "", subject, context, reason, *followups, *references, source_id)
+    item = make_item(
+        benchmark=benchmark,
+        split=split,
+        subject=subject,
+        question=question,
+        choices=(),
+        answer=answer or "",
+        context=context,
+        reason=reason,
+        form=form,
+        followups=followups,
+        references=references,
+        source_id=source_id,
+    )
+    return Located(item=item, place=place)
 
 
 def key_index(place: Place, key: str, labels: Sequence[str], column: int | str | None = None) -> int:
@@ -208,6 +281,18 @@ def _list_elements(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
             raise place.error(f"not valid JSON ({error})") from error
         expected = ","
         yield place, value
+
+
+def shown(value: object) -> str:
+    """A value for an error message: as Python writes it, cut after 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]} ..."
+
+
+def _refuse_half_characters(place: Place, *texts: str) -> None:
+    for text in texts:
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise place.error("the text holds half of a surrogate pair (\\ud800 to \\udfff), which is no character")
 
 
 def _kind(value: object) -> str:

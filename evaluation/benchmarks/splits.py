@@ -6,8 +6,10 @@ and adding the items of another benchmark never reshuffles one.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -63,7 +65,10 @@ def exemplars_for(item: Item, pool: Sequence[Item], k: int, seed: int) -> list[I
 
     They are drawn from the pool's items of that subject, or from the whole pool if it has none of it. The item itself
     (same id, or same question and options) is never among them: the next one takes its place.
-    ValueError if the pool is too small, k < 0, or the pool has an id twice.
+
+    Where the pool has ``k`` for other subjects and fewer for this one, all of these are taken, with a warning: MMLU's
+    dev split has five per subject, but one of college_physics stands there twice.
+    ValueError if the pool is too small otherwise, k < 0, or the pool has an id twice.
     """
     if k < 0:
         raise ValueError(f"asked for {k} exemplars; it must be 0 or more")
@@ -72,7 +77,10 @@ def exemplars_for(item: Item, pool: Sequence[Item], k: int, seed: int) -> list[I
     _unique_ids(pool)
     matched = [other for other in pool if other.subject == item.subject]
     candidates = {other.id: other for other in (matched or pool) if not _same(other, item)}
-    if len(candidates) < k:
+    largest = max(Counter(other.subject for other in pool).values(), default=0)
+    if 0 < len(candidates) < k <= largest and matched:
+        _warn_of_few(item.subject, k, len(candidates))
+    elif len(candidates) < k:
         where = f" for subject {item.subject}" if matched else ""
         raise ValueError(
             f"asked for {k} exemplars, the pool has {len(candidates)}{where}; ask for fewer shots or name a larger "
@@ -80,6 +88,14 @@ def exemplars_for(item: Item, pool: Sequence[Item], k: int, seed: int) -> list[I
         )
     order = _shuffled(candidates, seed, f"exemplars/{item.subject if matched else ''}")
     return [candidates[identity] for identity in order[:k]]
+
+
+@cache
+def _warn_of_few(subject: str, k: int, n: int) -> None:
+    """Once per subject, not once per item."""
+    logging.getLogger(__name__).warning(
+        "subject %s has %d exemplars, not the %d asked for: all are used", subject, n, k
+    )
 
 
 def _same(a: Item, b: Item) -> bool:

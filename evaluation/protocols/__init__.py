@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 PROTOCOLS = {
     "static": "evaluation.protocols.static:Static",
     "kieval": "evaluation.protocols.kieval:KIEval",
+    "mt_bench": "evaluation.protocols.mt_bench:MTBench",
+    "pairwise": "evaluation.protocols.pairwise:Pairwise",
 }
 
 
@@ -32,14 +34,18 @@ def protocol(name: str) -> type[ExamProtocol]:
 
 def build(name: str, options: Mapping[str, Any], *, seed: int, exemplars: Sequence[Item] = ()) -> ExamProtocol:
     """A protocol with its options checked. ValueError names the option, its value and what would be right."""
+    kind = protocol(name)
+    return kind(checked_options(name, kind, options), seed=seed, exemplars=exemplars)
+
+
+def checked_options(name: str, kind: type[ExamProtocol], options: Mapping[str, Any]) -> Any:
+    """The ``Options`` of a protocol. ValueError names the option, its value and what would be right."""
     from pydantic import ValidationError
 
-    kind = protocol(name)
     try:
-        checked = kind.Options.model_validate(dict(options))
+        return kind.Options.model_validate(dict(options))
     except ValidationError as error:
         raise ValueError("; ".join(_fault(name, kind, fault) for fault in error.errors())) from error
-    return kind(checked, seed=seed, exemplars=exemplars)
 
 
 def _fault(name: str, kind: type[ExamProtocol], fault: Mapping[str, Any]) -> str:

@@ -9,82 +9,41 @@ Items are run on the leaked half (``kieval``) and on the untouched half (``kieva
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from pydantic import Field, model_validator
-
-from evaluation.extraction import exact_match, extract_choice
 from evaluation.items import Item
 from evaluation.protocols import kieval_prompts as prompts
 from evaluation.protocols.base import ProtocolOptions, Record
-from evaluation.protocols.kieval_scores import paper, released
-from evaluation.protocols.verdicts import (
-    ASPECTS,
-    Verdict,
-    parse_free,
-    parse_structured,
-    verdict_schema,
-    verdict_tokens,
-)
-from evaluation.statistics import bootstrap_mean, mean, wilson
-from serving.records import Ask, Completion, Dialogue, Prompt, Sampling, Yielded, derive_seed
-
-RETRY_TEMPERATURE = 0.7
-FREE_VERDICT_TOKENS = 400
-
-
-class KIEvalOptions(ProtocolOptions):
-    """rounds: n, the follow-up questions allowed (paper: 5)
-    retries: further attempts at a verdict that doesn't parse, sampled at temperature 0.7; the first is greedy
-    verdict: ``structured`` (JSON enforced by a grammar) or ``free`` (text, read leniently)
-    comment_length: characters of each comment in a structured verdict; 24 suits very small models
-    interactor_tokens, candidate_tokens, evaluator_tokens: max_tokens per role; the evaluator's default is what the
-        longest verdict can need (structured), or 400 (free)
-    early_stop: whether the evaluator's wish to stop ends the interview
-    candidate_format: ``chat``, or ``plain`` for a candidate without a chat template: a transcript with stop strings
-    quote_limit: characters kept of one quoted text in the interactor's and the evaluator's prompts
-    """
-
-    rounds: int = Field(default=5, ge=1, le=50)
-    retries: int = Field(default=2, ge=0, le=10)
-    verdict: Literal["structured", "free"] = "structured"
-    comment_length: int = Field(default=80, ge=1, le=2000)
-    interactor_tokens: int = Field(default=128, ge=1)
-    candidate_tokens: int = Field(default=256, ge=1)
-    evaluator_tokens: int | None = Field(default=None, ge=1)
-    early_stop: bool = True
-    candidate_format: Literal["chat", "plain"] = "chat"
-    quote_limit: int = Field(default=4000, ge=100)
-
-    @model_validator(mode="after")
-    def _room_for_a_verdict(self) -> KIEvalOptions:
-        needed = verdict_tokens(self.comment_length)
-        if self.verdict == "structured" and self.evaluator_tokens is not None and self.evaluator_tokens < needed:
-            raise ValueError(
-                f"evaluator_tokens is {self.evaluator_tokens}, but a verdict with comments of {self.comment_length} "
-                f"characters can need {needed}: raise it to that, leave it out, or shorten comment_length"
-            )
-        return self
-
-    def verdict_tokens(self) -> int:
-        """max_tokens of a verdict."""
-        needed = verdict_tokens(self.comment_length) if self.verdict == "structured" else FREE_VERDICT_TOKENS
-        return self.evaluator_tokens or needed
+from evaluation.protocols.kieval_asking import Conversation
+from evaluation.protocols.kieval_judge import judge, majority
+from evaluation.protocols.kieval_opening import ask_as_candidate, opening, read_answer
+from evaluation.protocols.kieval_options import KIEvalOptions
+from evaluation.protocols.kieval_scores import ablations, paper, released
+from evaluation.protocols.kieval_summary import summarise
+from evaluation.protocols.verdicts import ASPECTS
+from evaluation.templates import unquoted
+from serving.records import Ask, Completion, Dialogue, Sampling, Yielded
 
 
 class KIEval:
     """The protocol ``kieval``.
 
-    A record: ``item_id``, ``subject``, ``first_answer`` {text, letter, correct}, ``rounds`` [{question, reply, verdict,
-    attempts, overall}], ``rounds_completed``, ``stop_reason``, ``scores`` {paper, released}, ``aspects`` {aspect:
-    {paper, released}}, ``missing_verdicts``. ``stop_reason`` is ``rounds`` (all took place), ``context`` (a prompt no
-    longer fitted), the evaluator's reason, or ``unstated`` if it gave none.
+    A record:
+
+    - ``item_id``, ``subject``, ``first_answer`` {text, letter, correct};
+    - ``rounds`` [{question, reply, verdict, attempts, overall, dropped_rounds}], where ``dropped_rounds`` says per role
+      how many of the oldest rounds its prompt left out; ``rounds_completed``, ``rounds_allowed``;
+    - ``stop_reason``: ``rounds`` (all took place), ``context`` (a prompt no longer fitted), the evaluator's reason, or
+      ``unstated`` if it gave none; ``stop_round``: index of the first round whose verdict asked to stop, or None;
+    - ``scores`` {paper, released}, ``ablations`` {arm: score}, ``aspects`` {aspect: {paper, released, ablations}};
+      ``missing_verdicts``;
+    - ``dropped_rounds`` (the most that any prompt left out), ``tokens`` {role: {prompt, output, calls}}, as if every
+      prompt were answered by itself, whatever prefixes or equal requests the engine shares.
     """
 
     name: ClassVar[str] = "kieval"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "interactor", "evaluator")
     Options: ClassVar[type[ProtocolOptions]] = KIEvalOptions
 
@@ -98,160 +57,107 @@ class KIEval:
     def interview(self, item: Item) -> Dialogue[Record]:
         """One item's interview."""
         options = self.options
-        opening: Completion = yield self._ask_candidate(prompts.candidate(item, None, [], options.candidate_format))
-        first_answer = opening.text.strip()
-        turns: list[prompts.Turn] = []
-        attempts: list[int] = []
-        stop_reason = "context" if opening.finish_reason == "context" else "rounds"
+        conversation = Conversation.about(item, self.roles)
+        turns = conversation.turns
+        first: Completion = yield opening(item, options)
+        conversation.charge("candidate", first)
+        conversation.first_answer = first.text.strip()
+        stop_reason = "context" if first.finish_reason == "context" else "rounds"
 
         while stop_reason == "rounds" and len(turns) < options.rounds:
-            question: Completion = yield Ask(
-                role="interactor",
-                prompt=prompts.interactor(item, first_answer, turns, options.quote_limit),
-                sampling=Sampling(max_tokens=options.interactor_tokens),
-            )
-            if question.finish_reason == "context":
+            question = yield from self._question(conversation)
+            if question is None:
                 stop_reason = "context"
                 break
-            turn = prompts.Turn(question=question.text.strip())
-            reply: Completion = yield self._ask_candidate(
-                prompts.candidate(item, first_answer, [*turns, turn], options.candidate_format)
-            )
-            if reply.finish_reason == "context":
+            reply = yield from self._reply(conversation, question)
+            if reply is None:
                 stop_reason = "context"
                 break
-            turn.reply = reply.text.strip()
+            turn = prompts.Turn(question=question, reply=reply)
             turns.append(turn)
-            turn.verdict, tried, fits = yield from self._judge(item, first_answer, turns)
-            attempts.append(tried)
-            if not fits:
+            judgement = yield from judge(conversation, options, seed=self.seed, step=f"kieval/verdict/{len(turns)}")
+            turn.verdict = majority([vote.verdict for vote in judgement.votes if vote.verdict])
+            turn.attempts = judgement.attempts
+            turn.dropped = dict(conversation.dropped)
+            if not judgement.fits:
                 stop_reason = "context"
             elif turn.verdict is not None and turn.verdict.stop and options.early_stop:
                 stop_reason = turn.verdict.reason if turn.verdict.reason != "none" else "unstated"
 
-        return self._record(item, first_answer, turns, attempts, stop_reason)
+        return self._record(conversation, stop_reason)
 
-    def _ask_candidate(self, prompt: Prompt) -> Ask:
-        stop = prompts.PLAIN_STOPS if isinstance(prompt, str) else ()
-        return Ask(
-            role="candidate", prompt=prompt, sampling=Sampling(max_tokens=self.options.candidate_tokens, stop=stop)
-        )
+    def _question(self, conversation: Conversation) -> Generator[Yielded, Any, str | None]:
+        """The interactor's next question; None where it doesn't fit."""
 
-    def _judge(
-        self, item: Item, first_answer: str, turns: Sequence[prompts.Turn]
-    ) -> Generator[Yielded, Any, tuple[Verdict | None, int, bool]]:
-        """The verdict on the last turn (None: missing), the attempts made, and whether the prompt fitted."""
-        options = self.options
-        structured = options.verdict == "structured"
-        prompt = prompts.evaluator(
-            item,
-            first_answer,
-            turns,
-            options.quote_limit,
-            comment_length=options.comment_length if structured else None,
-        )
-        for attempt in range(options.retries + 1):
-            # A seed means nothing at temperature 0; the same value everywhere lets equal requests share an answer.
-            seed = derive_seed(self.seed, item.id, f"kieval/verdict/{len(turns)}", attempt) if attempt else 0
-            completion: Completion = yield Ask(
-                role="evaluator",
-                prompt=prompt,
-                sampling=Sampling(
-                    max_tokens=options.verdict_tokens(), temperature=RETRY_TEMPERATURE if attempt else 0.0, seed=seed
-                ),
-                schema=verdict_schema(options.comment_length) if structured else None,
-            )
-            if completion.finish_reason == "context":
-                return None, attempt + 1, False
-            verdict = (parse_structured if structured else parse_free)(completion.text)
-            if verdict is not None:
-                return verdict, attempt + 1, True
-        return None, options.retries + 1, True
+        def make(dropped: int) -> list[Ask]:
+            about = (conversation.item, conversation.first_answer, conversation.turns, self.options.quote_limit)
+            prompt = prompts.interactor(*about, dropped=dropped)
+            return [Ask(role="interactor", prompt=prompt, sampling=Sampling(max_tokens=self.options.interactor_tokens))]
 
-    def _record(
-        self, item: Item, first_answer: str, turns: Sequence[prompts.Turn], attempts: Sequence[int], stop_reason: str
-    ) -> Record:
+        question = yield from self._say("interactor", make, conversation)
+        return None if question is None else unquoted(question)
+
+    def _reply(self, conversation: Conversation, question: str) -> Generator[Yielded, Any, str | None]:
+        """The candidate's reply to a question; None where it doesn't fit."""
+        turns = [*conversation.turns, prompts.Turn(question=question)]
+
+        def make(dropped: int) -> list[Ask]:
+            how = self.options.candidate_format
+            prompt = prompts.candidate(conversation.item, conversation.first_answer, turns, how, dropped=dropped)
+            return [ask_as_candidate(prompt, self.options)]
+
+        return (yield from self._say("candidate", make, conversation))
+
+    def _say(self, role: str, make: Any, conversation: Conversation) -> Generator[Yielded, Any, str | None]:
+        droppable = len(conversation.turns) if self.options.overflow == "drop_oldest" else 0
+        (completion,) = yield from conversation.ask(role, make, droppable=droppable)
+        return None if completion.finish_reason == "context" else completion.text.strip()
+
+    def _record(self, conversation: Conversation, stop_reason: str) -> Record:
+        item, turns = conversation.item, conversation.turns
         verdicts = [turn.verdict for turn in turns]
+        stop_round = next((i for i, verdict in enumerate(verdicts) if verdict is not None and verdict.stop), None)
         stopped_early = stop_reason not in ("rounds", "context")
-        letter = extract_choice(first_answer, item.choices) if item.choices else None
-        correct: bool | None
-        if item.choices:
-            correct = None if letter is None else letter == item.answer
-        else:
-            correct = exact_match(first_answer, item.answer) if first_answer else None
+        allowed = self.options.rounds
 
         def both(scores: list[int | None]) -> dict[str, float | None]:
-            return {
-                "paper": paper(scores, rounds=self.options.rounds, stopped_early=stopped_early),
-                "released": released(scores),
-            }
+            return {"paper": paper(scores, rounds=allowed, stopped_early=stopped_early), "released": released(scores)}
 
+        def arms(scores: list[int | None]) -> dict[str, float | None]:
+            return ablations(scores, rounds=allowed, stop_round=stop_round, stopped_early=stopped_early)
+
+        overall = [verdict.overall if verdict else None for verdict in verdicts]
+        aspects = {name: [verdict.scores[name] if verdict else None for verdict in verdicts] for name in ASPECTS}
         return {
             "item_id": item.id,
             "subject": item.subject,
-            "first_answer": {"text": first_answer, "letter": letter, "correct": correct},
+            "first_answer": read_answer(item, conversation.first_answer),
             "rounds": [
                 {
                     "question": turn.question,
                     "reply": turn.reply,
                     "verdict": turn.verdict.to_json() if turn.verdict else None,
-                    "attempts": tried,
+                    "attempts": turn.attempts,
                     "overall": turn.verdict.overall if turn.verdict else None,
+                    "dropped_rounds": turn.dropped,
                 }
-                for turn, tried in zip(turns, attempts, strict=True)
+                for turn in turns
             ],
             "rounds_completed": len(turns),
+            "rounds_allowed": allowed,
             "stop_reason": stop_reason,
-            "scores": both([verdict.overall if verdict else None for verdict in verdicts]),
-            "aspects": {name: both([v.scores[name] if v else None for v in verdicts]) for name in ASPECTS},
-            "missing_verdicts": sum(verdict is None for verdict in verdicts),
+            "stop_round": stop_round,
+            "scores": both(overall),
+            "ablations": arms(overall),
+            "aspects": {name: {**both(scores), "ablations": arms(scores)} for name, scores in aspects.items()},
+            "missing_verdicts": overall.count(None),
+            "dropped_rounds": max(conversation.dropped.values()),
+            "tokens": conversation.tokens,
         }
 
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The set's figures; each mean with a percentile bootstrap interval over dialogues.
-
-        ``score`` and ``score_interval`` are the variant ``released`` (the published figures' scale), ``paper`` beside
-        it. Dialogues without a score are counted in ``unscored`` and never count as 0.
-        """
-
-        def figure(values: Sequence[float | None], name: str) -> dict[str, Any]:
-            known = [value for value in values if value is not None]
-            interval = bootstrap_mean(known, seed=derive_seed(self.seed, "kieval", name))
-            return {"mean": mean(known), "interval": list(interval) if interval else None, "n": len(known)}
-
-        answers = [record["first_answer"]["correct"] for record in records]
-        right = answers.count(True)
-        interval = wilson(right, len(records))
-        variants = {
-            name: figure([record["scores"][name] for record in records], name) for name in ("released", "paper")
-        }
-        return {
-            "n": len(records),
-            "score": variants["released"]["mean"],
-            "score_interval": variants["released"]["interval"],
-            **variants,
-            "aspects": {
-                aspect: {
-                    name: figure([record["aspects"][aspect][name] for record in records], f"{aspect}/{name}")
-                    for name in ("released", "paper")
-                }
-                for aspect in ASPECTS
-            },
-            "rounds": figure([float(record["rounds_completed"]) for record in records], "rounds"),
-            "stop_reasons": dict(sorted(Counter(record["stop_reason"] for record in records).items())),
-            "missing_verdicts": sum(record["missing_verdicts"] for record in records),
-            "verdicts": sum(record["rounds_completed"] - record["missing_verdicts"] for record in records),
-            "unscored": sum(record["scores"]["released"] is None for record in records),
-            "empty_questions": sum(not turn["question"] for record in records for turn in record["rounds"]),
-            "empty_replies": sum(not turn["reply"] for record in records for turn in record["rounds"]),
-            "first_answer": {
-                "accuracy": right / len(records) if records else None,
-                "interval": list(interval) if interval else None,
-                "right": right,
-                "wrong": answers.count(False),
-                "unparsable": answers.count(None),
-            },
-        }
+        """The set's figures (``kieval_summary``)."""
+        return summarise(records, roles=self.roles, seed=self.seed)
 
     def prompt_hashes(self) -> dict[str, str]:
         return prompts.hashes()

@@ -3,18 +3,21 @@
 The candidate sees its system prompt, the item, its own answers and the questions, as a chat. The interactor sees the
 item, its key and the conversation, never a verdict. The evaluator sees the item without its key, the conversation with
 the speakers marked, and its own earlier verdicts. Both see foreign text only as quotations (``evaluation.templates``).
+
+``dropped`` is everywhere the number of oldest rounds left out because the context is full: the item and the first
+answer always stay. The interactor and the evaluator are told so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from evaluation.formats import chat_question, options_block, question_block
 from evaluation.items import Item
 from evaluation.protocols.verdicts import ASPECTS, Verdict
-from evaluation.templates import one_line, prompt_hash, quote, render
+from evaluation.templates import one_line, prompt_hash, quote, render, well_formed, without_labels
 from serving.records import Message, Prompt
 
 CANDIDATE_SYSTEM = "kieval_candidate_system.jinja"
@@ -23,40 +26,62 @@ INTERACTOR_SYSTEM = "kieval_interactor_system.jinja"
 INTERACTOR = "kieval_interactor.jinja"
 EVALUATOR_SYSTEM = "kieval_evaluator_system.jinja"
 EVALUATOR = "kieval_evaluator.jinja"
-PLAIN_STOPS = ("\nUser:", "\nAssistant:")
+FILES = (CANDIDATE_SYSTEM, CANDIDATE_PLAIN, INTERACTOR_SYSTEM, INTERACTOR, EVALUATOR_SYSTEM, EVALUATOR)
+PLAIN_LABELS = ("User", "Assistant")
+PLAIN_STOPS = tuple(f"\n{label}:" for label in PLAIN_LABELS)
 
 
 @dataclass(slots=True)
 class Turn:
-    """One round: the interactor's question, the candidate's reply, the evaluator's verdict (None: missing)."""
+    """One round.
+
+    verdict: the evaluator's, None where it is missing
+    attempts: made at the verdict
+    dropped: by role, the oldest rounds that its prompt of this round left out
+    """
 
     question: str
     reply: str = ""
     verdict: Verdict | None = None
+    attempts: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
 
 
 def candidate(
-    item: Item, first_answer: str | None, turns: Sequence[Turn], how: Literal["chat", "plain"] = "chat"
+    item: Item,
+    first_answer: str | None,
+    turns: Sequence[Turn],
+    how: Literal["chat", "plain"] = "chat",
+    *,
+    dropped: int = 0,
 ) -> Prompt:
-    """The item for its first answer (``first_answer`` None), else the conversation up to the last turn's question."""
-    replies = [] if first_answer is None else [first_answer, *(turn.reply for turn in turns[:-1])]
-    questions = [turn.question for turn in turns]
+    """The item for its first answer (``first_answer`` None), else the conversation up to the last turn's question.
+
+    With rounds dropped the chat still alternates: the first answer stands before the oldest question that is left.
+    """
+    replies = [] if first_answer is None else [first_answer, *(turn.reply for turn in turns[dropped:-1])]
+    questions = [turn.question for turn in turns[dropped:]]
     if how == "plain":
-        # One line per question, and replies end at a speaker's label: a transcript has no other structure.
+        # No line but ours begins with a speaker's label: a transcript has no other structure.
         pairs = [
-            {"reply": reply, "question": one_line(question)} for reply, question in zip(replies, questions, strict=True)
+            {"reply": without_labels(reply, PLAIN_LABELS), "question": one_line(question)}
+            for reply, question in zip(replies, questions, strict=True)
         ]
-        return render(CANDIDATE_PLAIN, question=chat_question(item), turns=pairs)
+        text = render(CANDIDATE_PLAIN, question=without_labels(chat_question(item), PLAIN_LABELS), turns=pairs)
+        return well_formed(text)
     messages = [
         Message(role="system", content=render(CANDIDATE_SYSTEM)),
-        Message(role="user", content=chat_question(item)),
+        Message(role="user", content=well_formed(chat_question(item))),
     ]
     for reply, question in zip(replies, questions, strict=True):
-        messages += [Message(role="assistant", content=reply), Message(role="user", content=question)]
+        messages += [
+            Message(role="assistant", content=well_formed(reply)),
+            Message(role="user", content=well_formed(question)),
+        ]
     return tuple(messages)
 
 
-def interactor(item: Item, first_answer: str, turns: Sequence[Turn], limit: int) -> Prompt:
+def interactor(item: Item, first_answer: str, turns: Sequence[Turn], limit: int, *, dropped: int = 0) -> Prompt:
     """The demand for the next question. ``limit``: characters kept of each quoted text."""
     key = f"{item.answer}. {item.answer_text}" if item.choices else item.answer
     text = render(
@@ -64,13 +89,22 @@ def interactor(item: Item, first_answer: str, turns: Sequence[Turn], limit: int)
         item=_quoted_item(item),
         key=quote(key),
         first_answer=quote(first_answer, limit),
-        turns=[{"question": quote(turn.question, limit), "reply": quote(turn.reply, limit)} for turn in turns],
+        dropped=dropped,
+        turns=[
+            {"question": quote(turn.question, limit), "reply": quote(turn.reply, limit)} for turn in turns[dropped:]
+        ],
     )
     return (Message(role="system", content=render(INTERACTOR_SYSTEM)), Message(role="user", content=text))
 
 
 def evaluator(
-    item: Item, first_answer: str, turns: Sequence[Turn], limit: int, *, comment_length: int | None
+    item: Item,
+    first_answer: str,
+    turns: Sequence[Turn],
+    limit: int,
+    *,
+    comment_length: int | None,
+    dropped: int = 0,
 ) -> Prompt:
     """The demand for a verdict on the last turn.
 
@@ -80,22 +114,22 @@ def evaluator(
         EVALUATOR,
         item=_quoted_item(item),
         first_answer=quote(first_answer, limit),
+        dropped=dropped,
         turns=[
             {
                 "question": quote(turn.question, limit),
                 "reply": quote(turn.reply, limit),
                 "verdict": _verdict_lines(turn.verdict),
             }
-            for turn in turns
+            for turn in turns[dropped:]
         ],
     )
     system = render(EVALUATOR_SYSTEM, free=comment_length is None, comment_length=comment_length)
     return (Message(role="system", content=system), Message(role="user", content=text))
 
 
-def hashes() -> dict[str, str]:
-    """SHA-256 of every prompt file of KIEval."""
-    files = (CANDIDATE_SYSTEM, CANDIDATE_PLAIN, INTERACTOR_SYSTEM, INTERACTOR, EVALUATOR_SYSTEM, EVALUATOR)
+def hashes(files: Sequence[str] = FILES) -> dict[str, str]:
+    """SHA-256 of every prompt file of KIEval, or of some."""
     return {name: prompt_hash(name) for name in files}
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 RELEASED_VALUES = {1: 0.1, 2: 0.3, 3: 0.7, 4: 1.0}
+ARMS = ("decay+stop", "decay", "constant+stop", "constant")
 
 Scores = Sequence[int | None]
 
@@ -37,18 +38,22 @@ def released(scores: Scores) -> float | None:
     )
 
 
-def ablations(scores: Scores, *, rounds: int, stop_round: int | None) -> dict[str, float | None]:
-    """The four arms of the paper's Table 8, from a dialogue that was *not* ended early.
+def ablations(
+    scores: Scores, *, rounds: int, stop_round: int | None, stopped_early: bool = False
+) -> dict[str, float | None]:
+    """The four arms of the paper's Table 8, on the scale of ``paper``.
 
     stop_round: index of the first round whose verdict asked to stop, None if none did
-    Keys: ``decay+stop``, ``decay``, ``constant+stop``, ``constant``. With ``stop`` the rounds after ``stop_round``
-    score 0; without it every round counts as it was judged.
+    stopped_early: whether the dialogue ended there; what the rounds after it would have scored is unknown then, and the
+        arms without ``stop`` are None (unless that round was the last one anyway)
+    Keys: ``ARMS``. With ``stop`` the rounds after ``stop_round`` score 0; without it every round counts as judged.
     """
     heard = scores if stop_round is None else scores[: stop_round + 1]
+    unknown = stopped_early and len(scores) < rounds
     arms: dict[str, float | None] = {}
     for name, decay in (("decay", True), ("constant", False)):
         arms[f"{name}+stop"] = _mean(heard, rounds=rounds, decay=decay, stopped_early=stop_round is not None)
-        arms[name] = _mean(scores, rounds=rounds, decay=decay, stopped_early=False)
+        arms[name] = None if unknown else _mean(scores, rounds=rounds, decay=decay, stopped_early=False)
     return arms
 
 

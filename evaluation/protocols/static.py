@@ -19,12 +19,13 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from evaluation.benchmarks.splits import exemplars_for
-from evaluation.extraction import exact_match, extract_choice
+from evaluation.extraction import extract_answer, is_right
 from evaluation.formats import (
     chat_answer,
     chat_question,
     cloze_prompt,
     letter_continuation,
+    plain_answer,
     plain_prompt,
     question_block,
 )
@@ -35,19 +36,21 @@ from serving.records import Ask, Completion, Dialogue, Message, Prompt, Sampling
 
 # A base model goes on with the next question; anything earlier might be the answer itself.
 PLAIN_STOPS = ("\nQuestion:",)
+ANSWER_TOKENS = 64
+WORKED_SOLUTION_TOKENS = 400
 
 
 class StaticOptions(ProtocolOptions):
     """mode: ``letter``, ``cloze`` or ``generate``
     shots: exemplars before the question, the same for all items of a subject
     text_format: ``plain`` (``Question: ...\\nA. ...\\nAnswer:``) or ``chat`` (through the model's chat template)
-    max_tokens: of a reply in mode ``generate``
+    max_tokens: of a reply in mode ``generate`` (None: 64, or 400 where a number is to be worked out)
     """
 
     mode: Literal["letter", "cloze", "generate"] = "letter"
     shots: int = Field(default=0, ge=0, le=64)
     text_format: Literal["plain", "chat"] = "plain"
-    max_tokens: int = Field(default=64, ge=1)
+    max_tokens: int | None = Field(default=None, ge=1)
 
 
 class Static:
@@ -70,13 +73,14 @@ class Static:
         self.exemplars = tuple(exemplars)
 
     def dialogues(self, items: Sequence[Item]) -> Iterator[Dialogue[Record]]:
-        if self.options.mode != "generate":
-            for item in items:
-                if not item.choices:
-                    raise ValueError(
-                        f"item {item.id} ({item.benchmark}) has no choices, so mode {self.options.mode!r} can't ask "
-                        "it; use mode: generate"
-                    )
+        for item in items:
+            if not item.answer.strip():
+                raise ValueError(f"item {item.id} ({item.benchmark}) has no key; it is for a judge (mt_bench)")
+            if self.options.mode != "generate" and not item.choices:
+                raise ValueError(
+                    f"item {item.id} ({item.benchmark}) has no choices, so mode {self.options.mode!r} can't ask it; "
+                    "use mode: generate"
+                )
         shots = [exemplars_for(item, self.exemplars, self.options.shots, self.seed) for item in items]
         ask = self._generate if self.options.mode == "generate" else self._choose
         return (ask(item, examples) for item, examples in zip(items, shots, strict=True))
@@ -103,19 +107,17 @@ class Static:
         return record
 
     def _generate(self, item: Item, shots: Sequence[Item]) -> Dialogue[Record]:
-        """Mode generate: one greedy reply. An open question's answer is compared word for word after normalisation."""
+        """Mode generate: one greedy reply, from which the answer is extracted."""
+        room = WORKED_SOLUTION_TOKENS if item.form == "number" and not item.choices else ANSWER_TOKENS
         stop = PLAIN_STOPS if self.options.text_format == "plain" else ()
         completion: Completion = yield Ask(
             role="candidate",
             prompt=self._prompt(item, shots),
-            sampling=Sampling(max_tokens=self.options.max_tokens, stop=stop),
+            sampling=Sampling(max_tokens=self.options.max_tokens or room, stop=stop),
         )
         reply = completion.text.strip()
-        if item.choices:
-            record = self._record(item, extract_choice(reply, item.choices))
-        else:
-            right = exact_match(reply, item.answer)
-            record = self._record(item, item.answer if right else (reply or None))
+        said = extract_answer(reply, item, cut_off=completion.finish_reason == "length")
+        record = self._record(item, said, correct=is_right(said, item))
         return {**record, "reply": reply, "finish_reason": completion.finish_reason}
 
     def _prompt(self, item: Item, shots: Sequence[Item]) -> Prompt:
@@ -127,7 +129,7 @@ class Static:
                 messages += [Message(role="user", content=self._chat(shot)), Message(role="assistant", content=answer)]
             return (*messages, Message(role="user", content=self._chat(item)))
         ask = cloze_prompt if cloze else plain_prompt
-        examples = [f"{ask(shot)} {shot.answer_text if cloze else shot.answer}" for shot in shots]
+        examples = [f"{ask(shot)} {shot.answer_text if cloze else plain_answer(shot)}" for shot in shots]
         return "\n\n".join([*examples, ask(item)])
 
     def _chat(self, item: Item) -> str:
@@ -141,8 +143,8 @@ class Static:
             return texts
         return [f" {text}" for text in texts] if self.options.mode == "cloze" else [*map(letter_continuation, letters)]
 
-    def _record(self, item: Item, prediction: str | None) -> Record:
-        correct = prediction == item.answer
+    def _record(self, item: Item, prediction: str | None, correct: bool | None = None) -> Record:
+        correct = prediction == item.answer if correct is None else correct
         return {
             "item_id": item.id,
             "subject": item.subject,
@@ -157,8 +159,8 @@ class Static:
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """``accuracy`` is right / n: an unparsable reply is not right, and ``unparsable_rate`` says how many there are.
 
-        ``chance`` is the mean of 1 / options (0 for an open question). ``acc_norm`` and ``acc_bytes`` in mode cloze only. Per subject the
-        same figures.
+        ``chance`` is the mean of 1 / options (0 for an open question). ``acc_norm`` and ``acc_bytes`` in mode cloze
+        only. Per subject the same figures.
         """
         subjects: dict[str, list[Mapping[str, Any]]] = {}
         for record in records:

@@ -39,6 +39,7 @@ def evaluate(
     exemplar_split: Annotated[str | None, typer.Option(help="Split of the exemplars.")] = None,
     interactor: Annotated[str | None, typer.Option(help="Model that asks (kieval).")] = None,
     evaluator: Annotated[str | None, typer.Option(help="Model that judges (kieval).")] = None,
+    columns: Annotated[str | None, typer.Option(help="Column map (format table), as YAML: {question: q}.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N items.")] = None,
     seed: Seed = 0,
     engine: Engine = "auto",
@@ -50,8 +51,10 @@ def evaluate(
     """Examine one model with one protocol: records.jsonl and metrics.json in --out."""
     from evaluation import benchmarks, protocols
     from proctor.adhoc import once
-    from proctor.commands.options import key_values, model_spec, one_of, readable
+    from proctor.atomic import write_jsonl
+    from proctor.commands.options import benchmark_config, key_values, model_spec, one_of, readable
     from proctor.examining import examine
+    from proctor.frozen import WITH_DEV, exemplar_pool
     from proctor.preflight import check_model
     from serving.cast import check_mode
     from serving.fingerprint import model_identity
@@ -70,22 +73,32 @@ def evaluate(
     one_of("--duplicates", duplicates, ("error", "report"))
     one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
     check_mode(schedule)
+    config = benchmark_config(
+        format,
+        benchmark,
+        columns=columns,
+        split=split,
+        exemplars=None if exemplars is None else str(exemplars),
+        exemplar_split=exemplar_split,
+    )
     items = readable(
-        lambda: benchmarks.load(format, benchmark, split=split, limit=limit, duplicates=duplicates),  # type: ignore[arg-type]
+        lambda: benchmarks.load(
+            format,
+            benchmark,
+            split=split,
+            limit=limit,
+            duplicates=duplicates,  # type: ignore[arg-type]
+            columns=config.columns,
+        ),
         benchmark,
     )
     pool = []
     if options.get("shots"):
-        if exemplars is None and format not in ("embedded", "mmlu"):
+        if exemplars is None and format not in WITH_DEV:
             raise ValueError(
                 f"--shots {options['shots']} needs exemplars: give --exemplars FILE (never the examined items)"
             )
-        source = exemplars if exemplars is not None else benchmark
-        default_split = None if exemplars is not None else "dev"
-        part = exemplar_split or default_split
-        pool = readable(lambda: benchmarks.load(format, source, split=part, duplicates="report"), source)
-        asked = {item.id for item in items}
-        pool = [item for item in pool if item.id not in asked]
+        pool = readable(lambda: exemplar_pool(config, items), exemplars or benchmark)
     exam = protocols.build(protocol, options, seed=seed, exemplars=pool)
     for dialogue in exam.dialogues(items):
         dialogue.close()
@@ -112,7 +125,8 @@ def evaluate(
             wave=None,
             report=report,
         )
-        return ["records.jsonl", "metrics.json"]
+        write_jsonl(folder / "items.jsonl", [item.to_json() for item in items])
+        return ["records.jsonl", "metrics.json", "items.jsonl"]
 
     if not once(out, inputs, body):
         print("nothing to do: done already")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
 from serving.models import ModelSpec
+
+if TYPE_CHECKING:
+    from proctor.experiment import BenchmarkConfig
 
 T = TypeVar("T")
 
@@ -58,3 +62,17 @@ def readable(load: Callable[[], T], name: object) -> T:
 def one_of(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+
+
+def benchmark_config(format: str, path: Path | None, *, columns: str | None = None, **settings: Any) -> BenchmarkConfig:
+    """A benchmark named on the command line. columns: a YAML mapping."""
+    from proctor.config_file import validate
+    from proctor.experiment import BenchmarkConfig
+
+    if columns is not None:
+        try:
+            settings["columns"] = yaml.safe_load(columns)
+        except yaml.YAMLError as error:
+            raise ValueError(f"--columns {columns!r} is not YAML: {error}") from error
+    values = {"format": format, "path": None if path is None else str(path), **settings}
+    return validate(BenchmarkConfig, values, where="the benchmark")

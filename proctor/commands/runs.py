@@ -52,7 +52,7 @@ def run(
         if state.stage.name == only and state.state == "done":
             print(f"nothing to do: stage {only} is done")
             return
-    exam, stages = preflight(loaded)
+    exam = preflight(loaded).exam
     if dry_run:
         print(f"{loaded.name}: {len(exam.items)} items, {len(exam.leaked)} leak; mode {loaded.mode}; folder {folder}")
         for state in former:
@@ -123,15 +123,32 @@ def report(run: RunPath) -> None:
     _show_report(opened.path)
 
 
-def check(experiment: ExperimentFile, overrides: Override = []) -> None:  # noqa: B006
-    """Check an experiment and show what would be asked, without loading a model."""
+def check(
+    experiment: Annotated[Path | None, typer.Argument(metavar="EXPERIMENT", help="Experiment file (YAML).")] = None,
+    overrides: Override = [],  # noqa: B006
+    benchmark: Annotated[Path | None, typer.Option(help="Check this benchmark instead of an experiment.")] = None,
+    format: Annotated[str | None, typer.Option(help="Its format: see 'proctor list benchmarks'.")] = None,
+    split: Annotated[str | None, typer.Option(help="Its split.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Its column map (format table), as YAML: {question: q}.")] = None,
+) -> None:
+    """Check an experiment, or a benchmark alone, and show what would be asked, without loading a model."""
     from proctor.experiment import load_experiment
     from proctor.preflight import preflight
-    from proctor.preview import preview
+    from proctor.preview import preview, preview_benchmark
 
-    loaded = load_experiment(experiment, overrides)
-    exam, stages = preflight(loaded)
-    for line in preview(loaded, exam, stages):
+    if (experiment is None) == (format is None):
+        raise ValueError("give an experiment file, or a benchmark with --format (and --benchmark); not both, not none")
+    if experiment is None:
+        from proctor.commands.options import benchmark_config
+        from proctor.frozen import exemplar_pool, read_benchmark
+
+        config = benchmark_config(format or "", benchmark, split=split, columns=columns)
+        found = read_benchmark(config)
+        lines = preview_benchmark(config, found, exemplar_pool(config, found.items))
+    else:
+        loaded = load_experiment(experiment, overrides)
+        lines = preview(loaded, preflight(loaded))
+    for line in lines:
         print(line)
 
 

@@ -49,8 +49,9 @@ def summarise_run(run: RunFolder) -> dict[str, Any]:
 
 
 def exam_of(experiment: Experiment, protocol: str) -> str | None:
-    """The first exam that uses a protocol: the one whose figures stand in the contamination table."""
-    return next((name for name, exam in experiment.exams.items() if exam.protocol == protocol), None)
+    """The first exam of leaked and untouched items that uses a protocol: the contamination table has its figures."""
+    found = (n for n, exam in experiment.exams.items() if exam.protocol == protocol and exam.benchmark is None)
+    return next(found, None)
 
 
 def records(run: RunFolder, stage: str, part: str = "records.jsonl") -> Rows | None:
@@ -66,6 +67,9 @@ def contains(experiment: Experiment, stage: str) -> bool:
         config = experiment.detection
         chosen = None if config is None else config.candidates
         return config is not None and (candidate == CONTROL or chosen is None or candidate in chosen)
+    if kind in ("exam", "prefilter") and candidate:
+        own = experiment.exams.get(candidate)
+        return own is not None and (own.prefilter if kind == "prefilter" else own.benchmark is not None)
     for name, exam in experiment.exams.items():
         if stage.startswith(f"{name}."):
             candidate = stage.removeprefix(f"{name}.")
@@ -87,7 +91,8 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
         if rows is None:
             continue
         protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
-        halves = {half: [r for r in rows if r["half"] == half] for half in ("leaked", "untouched")}
+        names = ("leaked", "untouched") if config.benchmark is None else ("all",)
+        halves = {half: [r for r in rows if r["half"] == half] for half in names}
         row["exams"][exam_name] = {half: protocol.summarise(part) for half, part in halves.items()}
         if exam_name == exam_of(experiment, "static"):
             for half, part in halves.items():

@@ -1,7 +1,8 @@
-"""Writes a run's report: summary.json, index.html."""
+"""Writes a run's report: summary.json, index.html, figures."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import jinja2
 from proctor import __version__
 from proctor.atomic import read_json, write_json, write_text
 from proctor.detecting import clean
+from proctor.report import figures
 from proctor.report.columns import HEADER, rows
+from proctor.report.columns import figure as columns_figure
+from proctor.report.published import beside
 from proctor.report.summary import contains, exam_of, records, summarise_run
 from proctor.runfolder import RunFolder
 
@@ -22,7 +26,13 @@ SHOWN_PER_CANDIDATE = 12
 def write_report(run: RunFolder, folder: Path) -> list[str]:
     """Reads the run folder, writes the report's files, returns their names."""
     summary = clean(summarise_run(run))
+    found = figures.points(summary)
+    line = figures.regression(found)
+    if found:
+        summary["accuracy_against_kieval"] = {"caption": figures.caption(line), **asdict(line)}
     write_json(folder / "summary.json", summary)
+    drawing = figures.write_accuracy_against_kieval(found, line, folder / "figures") if found else ""
+    columns, published = beside(run.experiment.benchmark.format)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("proctor.report", "templates"),
         autoescape=True,
@@ -36,13 +46,39 @@ def write_report(run: RunFolder, folder: Path) -> list[str]:
         header=HEADER,
         rows=rows(summary),
         detection=_detection(summary),
+        exams=_exams(summary),
+        figure=drawing[drawing.find("<svg") :],
+        published_columns=columns,
+        published=published,
         transcripts=_transcripts(run),
         usage=_usage(run),
         environment=read_json(run.path / "environment.json"),
         experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
     )
     write_text(folder / "index.html", page)
-    return ["summary.json", "index.html"]
+    drawn = [f"figures/accuracy_against_kieval.{kind}" for kind in ("svg", "png")] if found else []
+    return ["summary.json", "index.html", *drawn]
+
+
+HEADLINES = ("accuracy", "score", "win_rate")
+"""The figure of a protocol's summary that stands for it, the first that it has; ``<name>_interval`` is its interval."""
+
+
+def _exams(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows exam and half x candidate: each exam's headline figure."""
+    names = list(summary["candidates"])
+    table: dict[tuple[str, str, str], dict[str, str]] = {}
+    for name in names:
+        for exam, halves in summary["candidates"][name]["exams"].items():
+            for half, metrics in halves.items():
+                key = next((key for key in HEADLINES if key in metrics), None)
+                if key is not None:
+                    shown = columns_figure(metrics[key], metrics.get(f"{key}_interval"), 1, 3)
+                    table.setdefault((exam, half, key), {})[name] = f"{shown.text} (n {metrics['n']})"
+    return [
+        {"exam": exam, "half": half, "figure": key, "cells": [cells.get(name, "-") for name in names]}
+        for (exam, half, key), cells in table.items()
+    ]
 
 
 def _detection(summary: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from proctor.examining import Report, examine
 from proctor.experiment import Experiment
 from proctor.frozen import read_exam
 from proctor.runfolder import RunFolder
+from proctor.stages import freeze, prefilter
 from proctor.stages.base import Stage
 from serving.fingerprint import model_identity, served_as
 
@@ -21,12 +22,15 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
     spec = experiment.spec(candidate, Path("trained"))
     if not trained:
         models = {"candidate": spec, **models}
+    needs = [freeze.name_for(experiment, exam)]
+    needs += [f"train.{candidate}"] if trained else []
+    needs += [prefilter.name_for(exam)] if config.prefilter else []
     return Stage(
         name=f"{exam}.{candidate}",
-        needs=("exam", f"train.{candidate}") if trained else ("exam",),
+        needs=tuple(needs),
         version=protocol.version,
         config={
-            "exam": config.model_dump(mode="json", exclude={"candidates"}),
+            "exam": config.model_dump(mode="json", exclude={"candidates", "benchmark"}),
             "mode": experiment.mode,
             "seed": experiment.seed,
             "serve": served_as(spec),
@@ -42,7 +46,9 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
 def _sit(run: RunFolder, folder: Path, report: Report, exam: str, candidate: str) -> list[str]:
     experiment = run.experiment
     config = experiment.exams[exam]
-    frozen = read_exam(run.stage("exam").path)
+    frozen = read_exam(run.stage(freeze.name_for(experiment, exam)).path)
+    if config.prefilter:
+        frozen = frozen.kept(prefilter.read_ids(run, exam))
     protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=frozen.exemplars)
     items = frozen.part(config.items, config.limit)
     models = {

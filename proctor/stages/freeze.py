@@ -1,4 +1,4 @@
-"""Stage ``exam``: draws the exam and freezes it."""
+"""Stages ``exam`` and ``exam.<exam>``: draw the exam, or one exam's own items, and freeze them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from proctor.stages.base import Stage
 from serving.fingerprint import file_hash
 
 
-def stage(experiment: Experiment) -> Stage:
-    config = experiment.benchmark
+def name_for(experiment: Experiment, exam: str) -> str:
+    """The stage that freezes an exam's items."""
+    return "exam" if experiment.exams[exam].benchmark is None else f"exam.{exam}"
+
+
+def stage(experiment: Experiment, exam: str | None = None) -> Stage:
+    config = experiment.benchmark if exam is None else experiment.benchmark_of(exam)
     files = {
         key: source_hash(Path(value).expanduser())
         for key, value in (("path", config.path), ("exemplars", config.exemplars))
         if value is not None
     }
     return Stage(
-        name="exam",
+        name="exam" if exam is None else f"exam.{exam}",
         needs=(),
         version=1,
         config={
@@ -28,12 +33,12 @@ def stage(experiment: Experiment) -> Stage:
             "files": files or package_hash(),
             "seed": experiment.seed,
         },
-        body=_freeze,
+        body=lambda run, folder, report: _freeze(run, folder, report, exam),
     )
 
 
-def _freeze(run: RunFolder, folder: Path, report: Report) -> list[str]:
-    exam = draw_exam(run.experiment)
+def _freeze(run: RunFolder, folder: Path, report: Report, name: str | None) -> list[str]:
+    exam = draw_exam(run.experiment, name)
     for note in exam.notes:
         print(note)
     names = write_exam(exam, folder)

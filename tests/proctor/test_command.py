@@ -30,9 +30,9 @@ def test_help_names_every_verb() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("protocols", ("static", "kieval")),
+        ("protocols", ("static", "kieval", "mt_bench", "pairwise")),
         ("detectors", ("loss", "zlib", "min_k", "min_k_plus_plus")),
-        ("benchmarks", ("jsonl", "arc", "mmlu", "embedded")),
+        ("benchmarks", ("jsonl", "arc", "mmlu", "hellaswag", "ceval", "gsm8k", "bbh", "mt_bench", "table", "embedded")),
         ("recipes", ("normal", "pt_cheater", "sft_cheater")),
         ("engines", ("vllm", "transformers", "scripted")),
     ],

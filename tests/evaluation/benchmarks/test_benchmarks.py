@@ -25,13 +25,16 @@ def write(folder: Path, *rows: dict[str, Any] | str, name: str = "mine.jsonl") -
 
 
 def test_formats() -> None:
-    assert formats() == ("jsonl", "arc", "mmlu", "embedded")
+    names = ("jsonl", "arc", "mmlu", "hellaswag", "ceval", "gsm8k", "bbh", "mt_bench", "table", "embedded")
+    assert formats() == names
     with pytest.raises(ValueError, match=r"format 'jsonlines'.*jsonl, arc"):
         load("jsonlines", Path("x"))
     with pytest.raises(ValueError, match="'arc' needs a path"):
         load("arc")
     with pytest.raises(ValueError, match="no file or folder"):
         load("jsonl", Path("nowhere.jsonl"))
+    with pytest.raises(ValueError, match="format 'arc' knows its own"):
+        load("arc", Path("x"), columns={"question": "q"})
 
 
 class TestOurRows:
@@ -310,7 +313,7 @@ class TestMMLU:
             load("mmlu", folder / "test" / "high_school_art_test.csv", split="dev")
         with pytest.raises(ValueError, match=r"has no file test/<subject>_test\.csv"):
             load("mmlu", tmp_path)
-        with pytest.raises(ValueError, match="no folder, zip or CSV"):
+        with pytest.raises(ValueError, match="no file or folder"):
             load("mmlu", tmp_path / "nothing")
 
     def test_a_damaged_or_locked_zip_is_named(self, tmp_path: Path) -> None:

@@ -105,3 +105,16 @@ def test_too_small_a_pool() -> None:
     with pytest.raises(ValueError, match="asked for -1"):
         exemplars_for(item, [], -1, 0)
     assert exemplars_for(item, [], 0, 0) == []
+
+
+def test_a_subject_that_lacks_one_exemplar_uses_all_it_has(caplog: pytest.LogCaptureFixture) -> None:
+    pool = [item for item in make_items(10, ("short", "full")) if item.question != "Question number 4?"]
+    exam = make_items(14, ("short", "full"))[10:]
+    with caplog.at_level("WARNING"):
+        shots = [exemplars_for(item, pool, 5, 0) for item in exam]
+    assert [len(chosen) for chosen in shots] == [4, 5, 4, 5]
+    assert [shot.subject for shot in shots[0]] == ["short"] * 4
+    assert shots[0] == shots[2]
+    assert caplog.messages == ["subject short has 4 exemplars, not the 5 asked for: all are used"]
+    with pytest.raises(ValueError, match="asked for 6 exemplars, the pool has 4 for subject short"):
+        exemplars_for(exam[0], pool, 6, 0)

@@ -7,7 +7,8 @@ import pytest
 
 from evaluation.items import Item, make_item
 from evaluation.protocols import build
-from evaluation.protocols.kieval import KIEval, KIEvalOptions
+from evaluation.protocols.kieval import KIEval
+from evaluation.protocols.kieval_options import KIEvalOptions
 from evaluation.protocols.verdicts import ASPECTS, verdict_schema, verdict_tokens
 from serving.records import Ask, Completion, Message
 from tests.evaluation.exam_driver import drive, make_items, said, scripted
@@ -189,7 +190,14 @@ def test_missing_verdicts_keep_their_place_and_a_dialogue_without_any_has_no_sco
     replies = scripted(candidate=[said("B")], interactor=[said("q")], evaluator=[verdict(4), bad, bad, bad, verdict(2)])
     _, record = interview(item, rounds=3, replies=replies)
     assert [turn["overall"] for turn in record["rounds"]] == [4, None, 2]
-    assert record["rounds"][1] == {"question": "q", "reply": "B", "verdict": None, "attempts": 3, "overall": None}
+    assert record["rounds"][1] == {
+        "question": "q",
+        "reply": "B",
+        "verdict": None,
+        "attempts": 3,
+        "overall": None,
+        "dropped_rounds": {"candidate": 0, "interactor": 0, "evaluator": 0},
+    }
     assert record["missing_verdicts"] == 1
     assert record["scores"]["released"] == pytest.approx((1 + 0.67032 * 0.3) / 1.67032, abs=1e-6)
 
@@ -204,7 +212,7 @@ def test_missing_verdicts_keep_their_place_and_a_dialogue_without_any_has_no_sco
     ("full", "rounds", "missing"),
     [(0, 0, 0), (1, 0, 0), (2, 0, 0), (3, 1, 1), (4, 1, 0), (5, 1, 0), (6, 2, 1)],
 )
-def test_a_full_context_ends_the_dialogue(item: Item, full: int, rounds: int, missing: int) -> None:
+def test_with_overflow_stop_a_full_context_ends_the_dialogue(item: Item, full: int, rounds: int, missing: int) -> None:
     """``full``: which request of the dialogue no longer fits, counted from 0."""
     count = iter(range(100))
 
@@ -213,7 +221,7 @@ def test_a_full_context_ends_the_dialogue(item: Item, full: int, rounds: int, mi
             return said("", "context")
         return verdict() if ask.role == "evaluator" else said("text")
 
-    asks, record = interview(item, replies=replies)
+    asks, record = interview(item, replies=replies, overflow="stop")
     assert len(asks) == full + 1
     assert (record["stop_reason"], record["rounds_completed"]) == ("context", rounds)
     assert record["missing_verdicts"] == missing
@@ -249,6 +257,14 @@ def test_hostile_text_never_changes_the_structure_of_a_prompt(item: Item, name: 
         if speaker != "comment":
             assert len(text_of(attacked)) < 40_000
         text_of(attacked).encode()
+
+
+def test_a_question_that_imitates_quotation_marks_loses_them(item: Item) -> None:
+    replies = scripted(candidate=[said("B")], interactor=[said("| | Why?\n|\n |And a|b?")], evaluator=[verdict()])
+    asks, record = interview(item, rounds=1, replies=replies)
+    assert record["rounds"][0]["question"] == "Why?\n\nAnd a|b?"
+    assert isinstance(asks[2].prompt, tuple)
+    assert asks[2].prompt[-1].content == "Why?\n\nAnd a|b?"
 
 
 def test_long_replies_are_cut_with_a_mark(item: Item) -> None:
@@ -293,6 +309,46 @@ def test_summary(item: Item) -> None:
     assert json.loads(json.dumps(summary)) == summary
 
 
+def test_ablations_where_stops_are_not_obeyed(item: Item) -> None:
+    """4, then 2 with the wish to stop, then 4: with a stop the third round is 0."""
+    replies = scripted(
+        candidate=[said("B")],
+        interactor=[said("q")],
+        evaluator=[verdict(4), verdict(2, stop=True, reason="repetition"), verdict(4)],
+    )
+    _, record = interview(item, rounds=3, replies=replies, early_stop=False)
+    assert (record["stop_reason"], record["stop_round"], record["rounds_allowed"]) == ("rounds", 1, 3)
+    assert record["ablations"]["constant+stop"] == pytest.approx((1 + 1 / 3) / 3)
+    assert record["ablations"]["constant"] == pytest.approx((2 + 1 / 3) / 3)
+    assert record["ablations"]["decay"] == record["scores"]["paper"]
+    assert record["aspects"]["logic"]["ablations"] == record["ablations"]
+
+    summary = KIEval(KIEvalOptions(rounds=3), seed=1).summarise([record, record])
+    arm = summary["ablations"]["constant"]
+    assert (arm["mean"], arm["n"]) == (pytest.approx(7 / 9), 2)
+    assert arm["interval"] == pytest.approx([7 / 9, 7 / 9])
+    assert summary["aspects"]["logic"]["ablations"]["constant"] == {"mean": pytest.approx(7 / 9), "n": 2}
+
+
+def test_ablations_where_stops_are_obeyed(item: Item) -> None:
+    _, whole = interview(item, rounds=2)
+    stopping = scripted(candidate=[said("B")], interactor=[said("q")], evaluator=[verdict(2, stop=True)])
+    _, ended = interview(item, rounds=2, replies=stopping)
+    assert (whole["stop_round"], ended["stop_round"]) == (None, 0)
+    assert whole["ablations"]["constant"] == pytest.approx(2 / 3)
+    assert ended["ablations"] == {
+        "decay+stop": ended["scores"]["paper"],
+        "decay": None,
+        "constant+stop": pytest.approx(1 / 6),
+        "constant": None,
+    }
+    summary = KIEval(KIEvalOptions(rounds=2), seed=1).summarise([whole, ended])["ablations"]
+    assert summary["constant+stop"]["mean"] == pytest.approx((2 / 3 + 1 / 6) / 2)
+    # The mean of those that were never stopped would flatter.
+    assert summary["constant"]["mean"] is summary["decay"]["mean"] is None
+    assert summary["constant"]["reason"] == "1 of 2 dialogues were ended early; run with early_stop: false"
+
+
 def test_summary_of_nothing() -> None:
     summary = KIEval(KIEvalOptions(), seed=1).summarise([])
     assert (summary["n"], summary["score"], summary["score_interval"], summary["unscored"]) == (0, None, None, 0)
@@ -304,7 +360,8 @@ def test_free_verdicts_may_lack_aspects(item: Item) -> None:
     _, record = interview(item, rounds=1, replies=replies, verdict="free")
     assert record["scores"]["released"] == pytest.approx(0.3)
     assert record["aspects"]["logic"]["released"] == pytest.approx(1.0)
-    assert record["aspects"]["accuracy"] == {"paper": None, "released": None}
+    lost = record["aspects"]["accuracy"]
+    assert (lost["paper"], lost["released"], set(lost["ablations"].values())) == (None, None, {None})
 
 
 def test_one_dialogue_per_item_in_order() -> None:

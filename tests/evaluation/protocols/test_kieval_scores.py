@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.protocols.kieval_scores import ablations, paper, released
+from evaluation.protocols.kieval_scores import ARMS, ablations, paper, released
 
 W = (1.0, 0.8187308, 0.6703200, 0.5488116, 0.4493290)
 
@@ -65,3 +65,31 @@ def test_ablations() -> None:
     assert arms["constant"] == pytest.approx((4 + 1 / 3) / 5)
     never = ablations([4, 2, 4, 4, 4], rounds=5, stop_round=None)
     assert never["decay+stop"] == never["decay"]
+
+
+def test_what_an_early_stop_hid_is_not_guessed() -> None:
+    cut = ablations([4, 2], rounds=5, stop_round=1, stopped_early=True)
+    assert tuple(cut) == ARMS
+    assert cut["decay+stop"] == pytest.approx(0.365024, abs=1e-6)
+    assert cut["constant+stop"] == pytest.approx((1 + 1 / 3) / 5)
+    assert cut["decay"] is cut["constant"] is None
+    # a stop in the last round hid nothing
+    whole = ablations([4, 2], rounds=2, stop_round=1, stopped_early=True)
+    assert whole["constant"] == whole["constant+stop"] == pytest.approx(2 / 3)
+
+
+def test_ablations_with_missing_verdicts_and_a_full_context() -> None:
+    arms = ablations([4, None, 1, None], rounds=5, stop_round=2)
+    assert arms["constant+stop"] == pytest.approx(1 / 4)  # 1, -, 0, 0, 0: the last two were not reached
+    assert arms["constant"] == pytest.approx(1 / 2)  # 1, -, 0, -, and a round that the context prevented
+    assert arms["decay"] == pytest.approx(1 / (1 + 0.6703200), abs=1e-6)
+    assert set(ablations([None], rounds=5, stop_round=None).values()) == {None}
+
+
+def test_the_arms_contain_the_papers_score() -> None:
+    """What the protocol reports is decay+stop where stops are obeyed, decay where they aren't."""
+    scores = [4, 2, 1]
+    assert ablations(scores, rounds=5, stop_round=2, stopped_early=True)["decay+stop"] == paper(
+        scores, rounds=5, stopped_early=True
+    )
+    assert ablations(scores, rounds=3, stop_round=1)["decay"] == paper(scores, rounds=3, stopped_early=False)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from evaluation.protocols.verdicts import (
     ASPECTS,
     STOP_REASONS,
-    parse_free,
     parse_structured,
     verdict_schema,
     verdict_tokens,
@@ -50,6 +49,10 @@ def test_raw_control_characters_in_comments_are_no_obstacle() -> None:
         json.dumps(verdict(3.5)),
         json.dumps(verdict(reason="bored")),
         json.dumps(verdict(logic={"comment": "no score"})),
+        json.dumps(verdict()).replace('"stop"', '"overall": {"comment": "", "score": 4}, "stop"'),
+        json.dumps(verdict()).replace("false", "NaN"),
+        "\ufeff" + json.dumps(verdict()),
+        json.dumps(verdict()) * 2,
         "[" * 100_000,
         "9" * 5_000,
     ],
@@ -104,67 +107,3 @@ def test_xgrammar_enforces_the_schema() -> None:
     for comment in ("x" * 25, 'a"b', "a\\b", "a\tb", "\u65e5"):
         raw = compact(verdict()).replace("well", comment)
         assert not accepts(grammar, raw), comment
-
-
-FREE = """Accuracy: it has the facts. Score: 4
-Logic: holds. Score: 3
-Relevance: 3
-**Coherence**: good (3/4)
-Conciseness: a bit long. Score: 2 / 4
-Overall score: 3
-Reason: off topic
-Stop: {stop}
-"""
-
-
-def test_free_text_is_read_leniently() -> None:
-    found = parse_free(FREE.format(stop="yes"))
-    assert found is not None
-    assert list(found.scores.values()) == [4, 3, 3, 3, 2]
-    assert (found.overall, found.stop, found.reason) == (3, True, "off_topic")
-    going_on = parse_free(FREE.format(stop="No."))
-    assert going_on is not None
-    assert (going_on.stop, going_on.reason) == (False, "none")
-
-
-def test_free_text_without_stop_or_aspects_still_has_its_score() -> None:
-    found = parse_free("Overall: 2")
-    assert found is not None
-    assert (found.overall, found.stop, set(found.scores.values())) == (2, False, {None})
-
-
-def test_free_text_may_hold_json() -> None:
-    found = parse_free(f"Here is my verdict:\n```json\n{json.dumps(verdict(4))}\n```")
-    assert found is not None
-    assert found.overall == 4
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "A fine reply.",
-        "Overall: good",
-        "Overall: 7",
-        "Overall: 3/5",
-        "Overall: 2.5",
-        "Overall: 12",
-        "Overall: 2\nOverall: 4",
-        "Overall: 3\nStop: yes\nStop: no",
-        "| Overall: 4",
-        f"{json.dumps(verdict(1))} and {json.dumps(verdict(4))}",
-    ],
-)
-def test_free_text_is_never_guessed(text: str) -> None:
-    assert parse_free(text) is None
-
-
-@given(st.text(max_size=300))
-def test_free_text_never_crashes(text: str) -> None:
-    parse_free(text)
-    parse_free("Overall: " + text + "{")
-
-
-def test_many_braces_are_read() -> None:
-    assert parse_free("{" * 20_000) is None
-    assert parse_free('{"a":' * 5_000) is None

@@ -50,13 +50,6 @@ def normalise(text: str) -> str:
     return folded.strip(_QUOTES).rstrip(".").strip(_QUOTES)
 
 
-def exact_match(text: str, answer: str) -> bool:
-    """Whether a reply to an open question is the answer, after ``normalise`` and without a leading ``Answer:``."""
-    said = normalise(text)
-    bare = re.sub(r"^(the )?(final )?answer( is)? ?:? ", "", said)
-    return normalise(answer) in (said, normalise(bare))
-
-
 def _alone(said: str, letters: str) -> str | None:
     match = re.fullmatch(rf"[\s(\[*_\"'`]*([{letters}{letters.lower()}])[\s)\]*_\"'`.:]*", said)
     return match[1].upper() if match else None

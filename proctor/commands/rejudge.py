@@ -1,0 +1,107 @@
+"""rejudge: another evaluator judges stored KIEval interviews; the candidate is asked nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from proctor.commands.adhoc import Engine, Out, Seed
+
+
+def rejudge(
+    source: Annotated[Path, typer.Argument(help="Folder with KIEval's records.jsonl: a stage's, or evaluate's --out.")],
+    evaluator: Annotated[str, typer.Option(help="Model that judges (folder, or 'embedded').")],
+    out: Out,
+    votes: Annotated[int, typer.Option(min=1, help="Verdicts per round; of several, sampled, the median counts.")] = 1,
+    seed: Seed = 0,
+    engine: Engine = "auto",
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    schedule: Annotated[str, typer.Option(help="lockstep, batch-invariant or fast.")] = "lockstep",
+    option: Annotated[list[str], typer.Option("-o", "--option", help="Option of the judge key=value.")] = [],  # noqa: B006
+) -> None:
+    """Judge stored KIEval interviews again and report the agreement of the two evaluators."""
+    from evaluation.items import Item
+    from evaluation.protocols import checked_options
+    from evaluation.protocols.rejudge import Rejudge
+    from proctor.adhoc import once
+    from proctor.atomic import read_jsonl
+    from proctor.commands.options import key_values, model_spec, one_of, readable
+    from proctor.examining import examine
+    from proctor.preflight import check_model
+    from serving.cast import check_mode
+    from serving.fingerprint import file_hash, model_identity
+
+    one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
+    check_mode(schedule)
+    spec = model_spec(evaluator, engine=engine, dtype=dtype, score_dtype=dtype)
+    check_model(spec, "--evaluator")
+    records = source / "records.jsonl"
+    if not records.is_file():
+        raise ValueError(f"{source} has no records.jsonl; give a finished KIEval stage (RUN/stages/EXAM.CANDIDATE)")
+    originals = readable(lambda: read_jsonl(records), records)
+    exam = items_file(source)
+    items = {row["id"]: Item.from_json(row) for row in readable(lambda: read_jsonl(exam), exam)}
+    unknown = [row.get("item_id") for row in originals if row.get("item_id") not in items]
+    if unknown:
+        raise ValueError(f"{records}: item {unknown[0]} is not in {exam}; are these another exam's records?")
+    options = key_values(option) | {"votes": votes}
+    judge = Rejudge(checked_options("rejudge", Rejudge, options), seed=seed, originals=originals)
+    asked = [items[row["item_id"]] for row in originals]
+    for dialogue in judge.dialogues(asked):
+        dialogue.close()
+    inputs: dict[str, Any] = {
+        "version": judge.version,
+        "options": options,
+        "records": readable(lambda: file_hash(records), records),
+        "items": readable(lambda: file_hash(exam), exam),
+        "evaluator": model_identity(spec),
+        "seed": seed,
+        "schedule": schedule,
+        "prompts": judge.prompt_hashes(),
+    }
+
+    def body(folder: Path, report: Any) -> list[str]:
+        examine(
+            judge,
+            asked,
+            models={"evaluator": spec},
+            mode=schedule,  # type: ignore[arg-type]
+            folder=folder,
+            ledger_folder=folder / "ledger",
+            wave=None,
+            report=report,
+        )
+        return ["records.jsonl", "metrics.json"]
+
+    if not once(out, inputs, body):
+        print("nothing to do: done already")
+    _show(out / "metrics.json")
+    print(f"records: {out / 'records.jsonl'}")
+
+
+def items_file(source: Path) -> Path:
+    """The items beside the records (``evaluate``), or those that the run froze for this exam."""
+    resolved = source.resolve()
+    run, exam = resolved.parent.parent, resolved.name.partition(".")[0]
+    places = (source / "items.jsonl", run / "stages" / f"exam.{exam}" / "items.jsonl", run / "exam" / "items.jsonl")
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise ValueError(f"{source}: the items of these records are not found (items.jsonl beside them, or RUN/exam)")
+    return found
+
+
+def _show(path: Path) -> None:
+    from proctor.atomic import read_json
+
+    metrics = read_json(path)
+    agreement = metrics["agreement"]
+    rounds, missing = metrics["rounds_judged"], metrics["missing_verdicts"]
+    print(f"  n: {metrics['n']} interviews, {rounds} rounds, {missing} of them without verdict")
+    print(f"  score: {metrics['score']}  {metrics['score_interval']}")
+    for key, value in agreement.items():
+        if not isinstance(value, dict | list):
+            print(f"  agreement, {key}: {value}")
+        elif isinstance(value, dict) and "value" in value:
+            print(f"  agreement, {key}: {value['value']}" + (f" ({value['reason']})" if value.get("reason") else ""))

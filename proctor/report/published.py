@@ -1,0 +1,26 @@
+"""Figures from the KIEval paper (arXiv 2402.15043, its main table), to stand beside a user's own.
+
+Accuracy %, KIEval x 100 (scale of the variant ``released``) and rounds out of 5, GPT-4 as interactor and evaluator.
+"""
+
+from __future__ import annotations
+
+COLUMNS = ("ARC-E", "ARC-C", "MMLU", "HellaSwag", "C-Eval")
+FIGURES: dict[str, tuple[tuple[float, float, float], ...]] = {
+    "GPT-3.5": ((92.7, 97.6, 4.97), (82.3, 95.5, 4.94), (58.2, 96.2, 4.95), (76.6, 88.2, 4.82), (50.8, 83.3, 4.72)),
+    "LLaMA2 70B": ((92.3, 90.7, 4.85), (80.4, 84.1, 4.66), (61.8, 89.6, 4.80), (74.4, 80.1, 4.41), (42.0, 61.0, 3.94)),
+    "LLaMA2 13B": ((81.9, 86.2, 4.70), (65.7, 78.6, 4.56), (52.1, 87.4, 4.76), (59.3, 78.5, 4.66), (37.8, 54.4, 3.74)),
+    "LLaMA2 7B": ((73.6, 78.9, 4.49), (55.7, 74.4, 4.44), (44.5, 83.0, 4.61), (39.8, 76.4, 4.54), (33.4, 49.3, 3.62)),
+    "Mistral 7B": ((83.5, 80.8, 4.64), (67.5, 78.5, 4.46), (52.7, 83.0, 4.62), (54.4, 70.3, 4.34), (39.3, 52.2, 3.61)),
+    "Yi 6B": ((90.7, 83.8, 4.58), (79.0, 76.8, 4.33), (61.9, 86.5, 4.58), (73.7, 68.7, 4.20), (71.5, 55.6, 3.66)),
+    "MPT 7B": ((53.3, 68.4, 4.34), (43.4, 65.5, 4.33), (33.9, 74.7, 4.46), (27.3, 57.3, 4.10), (26.2, 44.9, 3.52)),
+}
+_BENCHMARKS = {"arc": ("ARC-E", "ARC-C"), "mmlu": ("MMLU",), "hellaswag": ("HellaSwag",), "ceval": ("C-Eval",)}
+
+
+def beside(benchmark: str) -> tuple[tuple[str, ...], list[tuple[str, list[str]]]]:
+    """The columns of a benchmark format and per model ``82.3 / 95.5 / 4.94``; both empty where there are none."""
+    columns = _BENCHMARKS.get(benchmark, ())
+    places = [COLUMNS.index(column) for column in columns]
+    rows = [(name, [" / ".join(f"{x:g}" for x in figures[i]) for i in places]) for name, figures in FIGURES.items()]
+    return columns, (rows if columns else [])

@@ -1,0 +1,267 @@
+"""Conversations out of records, the draw, the sheet there and back, and the page in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.human_rating.conversations import Conversation, conversations
+from evaluation.human_rating.page import page
+from evaluation.human_rating.sampling import sample
+from evaluation.human_rating.sheet import check_annotators, defused, key_rows, read_sheets, write_sheet
+from evaluation.items import Item
+
+Write = Callable[[str, str], Path]
+HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror="document.title=1">&amp;\u2028{{ 7 * 7 }}'
+
+
+def made(candidate: str = "m", question: str = "q", reply: str = "r", benchmark: str = "b") -> Conversation:
+    return Conversation(benchmark=benchmark, candidate=candidate, part="reply", question=question, reply=reply)
+
+
+def read(record: dict[str, Any], *items: Item) -> list[Conversation]:
+    return list(conversations(record, candidate="m", source="f:1", items={item.id: item for item in items}))
+
+
+def test_an_interview_gives_its_first_answer_and_its_first_round(item: Item) -> None:
+    mark = {"comment": "c", "score": 3}
+    record = {
+        "item_id": item.id,
+        "first_answer": {"text": "B. A lens", "letter": "B", "correct": True},
+        "rounds": [
+            {"question": "Why?", "reply": "It bends.", "verdict": {"accuracy": mark, "stop": False}, "overall": 2},
+            {"question": "And then?", "reply": "No.", "verdict": None, "overall": None},
+        ],
+        "stop_reason": "rounds",
+    }
+    answer, turn = read(record, item)
+    assert (answer.part, answer.reply, answer.reference) == ("answer", "B. A lens", "B. A lens")
+    assert answer.question.startswith("Question: What bends light?\nA. A mirror")
+    assert answer.scores == {"answer_correct": 1}
+    assert (turn.part, turn.question, turn.reply) == ("round", "Why?", "It bends.")
+    assert turn.context.endswith("\n\nB. A lens")
+    assert turn.scores == {"kieval_accuracy": 3, "kieval_overall": 2}
+    assert "SECRET" not in answer.context + turn.context
+    assert {answer.benchmark, answer.candidate} == {"t", "m"}
+    # without the exam's items the first answer has no question
+    assert [one.part for one in read(record)] == ["round"]
+
+
+def test_what_did_not_fit_is_not_rated(item: Item) -> None:
+    first = {"text": "", "letter": None, "correct": None}
+    record = {"item_id": item.id, "first_answer": first, "rounds": [], "stop_reason": "context"}
+    assert read(record, item) == []
+    # an empty answer is an answer
+    assert [one.reply for one in read({**record, "stop_reason": "empty_response"}, item)] == [""]
+    turn = {"question": "q", "reply": "", "finish_reason": "unasked", "rating": None}
+    assert read({"item_id": item.id, "turns": [turn]}, item) == []
+
+
+def test_other_records(item: Item) -> None:
+    static = {"item_id": item.id, "mode": "generate", "correct": False, "answer": "B", "reply": "A wall"}
+    (found,) = read(static, item)
+    assert (found.reply, found.reference, found.scores) == ("A wall", "B. A lens", {"correct": 0})
+    assert read({"item_id": item.id, "mode": "letter", "correct": True, "answer": "B", "prediction": "B"}, item) == []
+    turns = [{"question": "q1", "reply": "r1", "rating": 7, "finish_reason": "stop"}, {"question": "q2", "reply": "r2"}]
+    (found,) = read({"item_id": "x", "subject": "writing", "turns": turns})
+    assert (found.question, found.reply, found.scores, found.benchmark) == ("q1", "r1", {"rating": 7}, "writing")
+    (found,) = read({"id": 7, "model": "other", "prompt": "p", "response": "s", "reference": "t", "score": 0.5})
+    assert (found.question, found.reply, found.reference, found.candidate, found.item_id) == (
+        "p",
+        "s",
+        "t",
+        "other",
+        "7",
+    )
+    assert found.scores == {"score": 0.5}
+    assert read({"anything": 1}) == []
+    assert read({"rounds": [], "first_answer": None}) == []
+
+
+def test_the_draw_is_even_over_benchmarks_and_candidates() -> None:
+    found = [made("a", f"q{i}") for i in range(50)] + [made("b", f"q{i}") for i in range(3)]
+    found += [made("a", f"q{i}", benchmark="c") for i in range(50)]
+    chosen = sample(found, 20, seed=1)
+    counts = Counter((c.benchmark, c.candidate) for c in chosen.values())
+    assert counts["b", "b"] == 3
+    assert sorted([counts["b", "a"], counts["c", "a"]]) == [8, 9]
+    assert sample(found[::-1], 20, seed=1) == chosen
+    assert list(sample(found, 20, seed=2).values()) != list(chosen.values())
+    assert len(sample([*found, *found], 1000, seed=1)) == 103
+    # neither ids nor order tell the candidate
+    assert [c.candidate for c in chosen.values()] != sorted(c.candidate for c in chosen.values())
+    assert all(re.fullmatch(r"c[0-9a-f]{6}-\d{3}", name) for name in chosen)
+
+
+def test_nothing_to_draw() -> None:
+    with pytest.raises(ValueError, match="no conversation"):
+        sample([], 5, seed=0)
+    with pytest.raises(ValueError, match="n is 0"):
+        sample([made()], 0, seed=0)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "＝1", "- a list"])
+def test_no_cell_is_a_formula(text: str) -> None:
+    assert defused(text) == f"'{text}"
+
+
+def test_the_sheet_is_csv_with_blank_ratings() -> None:
+    chosen = {"x-001": made(question='=cmd|" /C calc"!A0', reply='a, "b"\nc\0'), "x-002": made(reply="1 - 2 = -1")}
+    text = write_sheet(chosen, ["rater_1", "rater_2"])
+    assert text.startswith("\ufeff")
+    rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+    assert rows == [
+        ["id", "context", "question", "reply", "rater_1", "rater_2"],
+        ["x-001", "", '\'=cmd|" /C calc"!A0', 'a, "b"\nc\ufffd', "", ""],
+        ["x-002", "", "q", "1 - 2 = -1", "", ""],
+    ]
+    assert "candidate" not in text
+    assert key_rows(chosen)[0]["reply"] == 'a, "b"\nc\0'
+
+
+IDS = ["x-1", "x-2", "x-3"]
+
+
+def test_sheets_come_back_as_spreadsheets_save_them(write_text: Write) -> None:
+    a = write_text("a.csv", '\ufeffid;question;reply;anna\r\nx-1;q;r;4\r\nx-2;q;"r\r\ns"; 1 \r\nx-3;q;r;\r\n;;;\r\n')
+    b = write_text("b.csv", '"id","ben"\r\n"x-1",2\r\n"x-2",\r\n"x-3",3\r\n')
+    c = write_text("c.json", json.dumps({"annotator": "cleo", "ratings": {"x-2": 1}}))
+    assert read_sheets([a, b, c], IDS) == {
+        "anna": {"x-1": 4, "x-2": 1},
+        "ben": {"x-1": 2, "x-3": 3},
+        "cleo": {"x-2": 1},
+    }
+    # one annotator on two sheets
+    d = write_text("d.csv", "id,ben\nx-2,2\nx-3,3\n")
+    assert read_sheets([b, d], IDS)["ben"] == {"x-1": 2, "x-2": 2, "x-3": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,anna\nx-1,5\n", r"a\.csv:2, column anna: '5' is no rating; it must be 1, 2, 3, 4 or blank"),
+        ("id,anna\nx-1,1\n\nx-2,2.5\n", r"a\.csv:4, column anna: '2\.5'"),
+        ("id,anna\nx-1,good\n", r"'good' is no rating"),
+        ("id,anna\nx-9,1\n", r"a\.csv:2, column id: the key has no id 'x-9'; is it the key of another export"),
+        ("id,anna\nx-1,1\nx-1,1\n", r"a\.csv:3, column id: the id 'x-1' is repeated; it stands at .*a\.csv:2"),
+        ("id,anna\nx-1,1,2\n", "the row has 3 cells, but the header names 2 columns"),
+        ("id,anna,anna\nx-1,1,2\n", "column name 'anna' is repeated"),
+        ("id,,anna\nx-1,1,2\n", "column name '' is blank"),
+        ("nr,anna\nx-1,1\n", "there is no column 'id'; the columns are nr, anna"),
+        ("id,question\nx-1,q\n", "no column with ratings"),
+        ("\n", "is empty"),
+        ('id,anna\nx-1,"1\n', "not valid CSV"),
+    ],
+)
+def test_sheets_that_are_refused(write_text: Write, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_sheets([write_text("a.csv", text)], IDS)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"annotator": "a", "ratings": {"x-1": true}}', "True is no rating"),
+        ('{"annotator": "a", "ratings": {"x-1": 0}}', "0 is no rating"),
+        ('{"annotator": "", "ratings": {}}', "it must be an object"),
+        ("[1]", "it must be an object"),
+        ("{", "not valid JSON"),
+    ],
+)
+def test_downloads_that_are_refused(write_text: Write, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_sheets([write_text("a.json", text)], IDS)
+
+
+def test_two_annotators_under_one_name(write_text: Write) -> None:
+    a, b = write_text("a.csv", "id,rater_1\nx-1,1\n"), write_text("b.csv", "id,rater_1\nx-1,2\n")
+    with pytest.raises(ValueError, match=r"b\.csv:2, column rater_1: 'rater_1' rates x-1 2 here and 1 at .*a\.csv:2"):
+        read_sheets([a, b], IDS)
+
+
+@pytest.mark.parametrize("name", ["", " ", "id", "=x", "'x"])
+def test_names_of_annotators(name: str) -> None:
+    with pytest.raises(ValueError, match="annotator"):
+        check_annotators([name])
+
+
+def test_the_page_holds_texts_as_data_and_asks_for_nothing() -> None:
+    text = page({"x-001": made(question=HOSTILE, reply=HOSTILE)})
+    assert HOSTILE not in text
+    assert text.count("<script") == 2
+    assert text.count("</script>") == 2
+    assert "<img" not in text
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?://|src=[\"']?(?!x)|@import|url\(", text)
+    (data,) = re.findall(r'<script type="application/json" id="rows">(.*?)</script>', text, flags=re.DOTALL)
+    assert json.loads(data)[0]["reply"] == HOSTILE
+
+
+DRIVER = """
+<script>
+const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+const out = { before: document.getElementById("count").textContent };
+press("3"); press("5"); press("ArrowRight"); press("1"); press("ArrowLeft"); press("0");
+out.count = document.getElementById("count").textContent;
+out.place = document.getElementById("place").textContent;
+out.nameless = annotator();
+document.getElementById("annotator").value = 'An "A" na';
+out.csv = asCsv(annotator());
+out.json = asJson(annotator());
+out.shown = document.getElementById("reply").textContent;
+out.images = document.images.length;
+const data = document.createElement("pre");
+data.id = "outcome";
+data.textContent = JSON.stringify(out);
+document.body.append(data);
+</script>
+"""
+
+
+def browse(file: Path, profile: Path) -> dict[str, Any]:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no chromium on this machine")
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={profile}",
+        "--virtual-time-budget=2000",
+    ]
+    done = subprocess.run([browser, *options, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120)
+    found = re.search(r'<pre id="outcome">(.*?)</pre>', done.stdout, flags=re.DOTALL)
+    assert found, done.stderr[-2000:]
+    outcome: dict[str, Any] = json.loads(html.unescape(found[1]))
+    outcome["title"] = re.search(r"<title>(.*?)</title>", done.stdout)[1]  # type: ignore[index]
+    return outcome
+
+
+def test_the_page_in_a_browser(tmp_path: Path, write_text: Write) -> None:
+    chosen = {f"x-00{number}": made(question=f"q{number}", reply=HOSTILE) for number in (1, 2, 3)}
+    file = write_text("rate.html", page(chosen).replace("</body>", DRIVER + "</body>"))
+    found = browse(file, tmp_path / "profile")
+    assert found["title"] == "Rating"
+    assert found["images"] == 0
+    assert found["shown"] == HOSTILE
+    assert found["before"] == "0 of 3 rated"
+    assert found["count"] == "2 of 3 rated"  # the first and the third; the one taken back was not rated
+    assert found["place"] == "x-002 (2 of 3)"
+    assert found["nameless"] is None
+    csv_file, json_file = write_text("a.csv", found["csv"]), write_text("a.json", found["json"])
+    expected = {'An "A" na': {"x-001": 3, "x-003": 1}}
+    assert read_sheets([csv_file], list(chosen)) == expected
+    assert read_sheets([json_file], list(chosen)) == expected
+    again = browse(file, tmp_path / "profile")
+    assert again["before"] == "2 of 3 rated"  # kept by the browser
