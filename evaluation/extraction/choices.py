@@ -36,7 +36,7 @@ def extract_choice(text: str, choices: Sequence[str]) -> str | None:
     named = _alone(said, letters)
     if named is None:
         found = {
-            *_line_starts(said, letters, choices),
+            *_line_starts(_without_echo(said, choices), letters, choices),
             *_announced(said, letters, choices),
             *_option_texts(said, choices),
         }
@@ -53,6 +53,19 @@ def normalise(text: str) -> str:
 def _alone(said: str, letters: str) -> str | None:
     match = re.fullmatch(rf"[\s(\[*_\"'`]*([{letters}{letters.lower()}])[\s)\]*_\"'`.:]*", said)
     return match[1].upper() if match else None
+
+
+def _without_echo(said: str, choices: Sequence[str]) -> str:
+    """The reply without the lines that repeat the question's list of options, if it repeats all of them.
+
+    Small models do that before they answer. A list of some options is kept: it may be the answer.
+    """
+    listed = {normalise(f"{LETTERS[i]}. {choice}"): i for i, choice in enumerate(choices)}
+    lines = said.split("\n")
+    echoed = [listed.get(normalise(line)) for line in lines]
+    if len({i for i in echoed if i is not None}) < len(choices):
+        return said
+    return "\n".join(line for line, i in zip(lines, echoed, strict=True) if i is None)
 
 
 def _line_starts(said: str, letters: str, choices: Sequence[str]) -> Iterator[str]:

@@ -123,3 +123,21 @@ def test_exact_match() -> None:
     assert not exact_match("Paris or Rome", "Paris")
     assert not exact_match("", "Paris")
     assert normalise("  A\u00a0B. ") == "a b"
+
+
+ECHO = "A. red\nB. green\nC. blue\nD. grey"
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (f"{ECHO}\n\nThe answer is B.", "B"),
+        (f"{ECHO}\nAnswer: C. blue", "C"),
+        (f"{ECHO}\n\nB. green", None),  # the last line might be the list's, given twice: no guess
+        (ECHO, None),
+        ("A. red\nB. green\n\nThe answer is B.", None),  # part of the list: perhaps two answers
+        (f"{ECHO}\nThe answer is B or C.", None),
+    ],
+)
+def test_a_repeated_list_of_options_is_no_answer_and_hides_none(reply: str, expected: str | None) -> None:
+    assert extract_choice(reply, ["red", "green", "blue", "grey"]) == expected
