@@ -18,8 +18,8 @@ from typing import Any
 from serving.embedded_model import cache_folder
 from serving.models import ModelSpec
 
-RENDERING_VERSION = 2
-"""Raised when serving/rendering.py gives other ids for the same conversation."""
+RENDERING_VERSION = 3
+"""Raised when serving/rendering.py gives other ids for the same conversation, or an engine other bits for them."""
 
 _SMALL = ("*.json", "*.jinja", "*.model", "*.txt")
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")

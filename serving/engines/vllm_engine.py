@@ -56,7 +56,12 @@ class VllmBackend:
             "load_format": "auto" if spec.allow_pickle else "safetensors",
             "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
         }
-        if not on_cpu:
+        if on_cpu:
+            # A prompt cut in two rewinds the seeded generator of its request, which CPU generators can't do: the engine
+            # dies of "CPU Generator does not use offset" (gpu_model_runner, vLLM 0.32).
+            arguments["enable_chunked_prefill"] = False
+            arguments["max_num_batched_tokens"] = max(arguments["max_num_batched_tokens"], self._max_length)
+        else:
             arguments["gpu_memory_utilization"] = spec.memory_share
         if spec.adapter:
             raise ModelError(

