@@ -32,8 +32,8 @@ class KIEval:
     A record:
 
     - ``item_id``, ``subject``, ``first_answer`` {text, letter, correct};
-    - ``rounds`` [{question, reply, verdict, attempts, overall, dropped_rounds}], where ``dropped_rounds`` says per role
-      how many of the oldest rounds its prompt left out; ``rounds_completed``, ``rounds_allowed``;
+    - ``rounds`` [{question, reply, verdict, attempts, votes, overall, dropped_rounds}], where ``dropped_rounds`` says per
+      role how many of the oldest rounds its prompt left out; ``rounds_completed``, ``rounds_allowed``;
     - ``stop_reason``: ``rounds`` (all took place), ``context`` (a prompt no longer fitted), the evaluator's reason, or
       ``unstated`` if it gave none; ``stop_round``: index of the first round whose verdict asked to stop, or None;
     - ``scores`` {paper, released}, ``ablations`` {arm: score}, ``aspects`` {aspect: {paper, released, ablations}};
@@ -78,6 +78,7 @@ class KIEval:
             judgement = yield from judge(conversation, options, seed=self.seed, step=f"kieval/verdict/{len(turns)}")
             turn.verdict = majority([vote.verdict for vote in judgement.votes if vote.verdict])
             turn.attempts = judgement.attempts
+            turn.votes = judgement.to_json()
             turn.dropped = dict(conversation.dropped)
             if not judgement.fits:
                 stop_reason = "context"
@@ -138,6 +139,7 @@ class KIEval:
                     "reply": turn.reply,
                     "verdict": turn.verdict.to_json() if turn.verdict else None,
                     "attempts": turn.attempts,
+                    "votes": turn.votes,
                     "overall": turn.verdict.overall if turn.verdict else None,
                     "dropped_rounds": turn.dropped,
                 }

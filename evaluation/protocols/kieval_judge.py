@@ -37,15 +37,26 @@ class Judgement:
     def attempts(self) -> int:
         return sum(vote.attempts for vote in self.votes)
 
+    def to_json(self) -> list[dict[str, Any]]:
+        """``[{"overall", "stop", "attempts"}]``, None where a vote is missing."""
+        return [
+            {
+                "overall": vote.verdict.overall if vote.verdict else None,
+                "stop": vote.verdict.stop if vote.verdict else None,
+                "attempts": vote.attempts,
+            }
+            for vote in self.votes
+        ]
+
 
 def judge(
-    conversation: Conversation, options: JudgeOptions, *, seed: int, step: str, votes: int = 1
+    conversation: Conversation, options: JudgeOptions, *, seed: int, step: str
 ) -> Generator[Yielded, Any, Judgement]:
     """Verdicts on the last turn. A vote that doesn't parse is asked again, each time with a seed of its own.
 
     step: the protocol's step, part of every derived seed
-    votes: one is greedy at first; of several every attempt is sampled
     """
+    votes = options.votes
     structured = options.verdict == "structured"
     comment_length = options.comment_length if structured else None
     schema = verdict_schema(options.comment_length) if structured else None

@@ -27,6 +27,8 @@ class JudgeOptions(ProtocolOptions):
     comment_length: characters of each comment in a structured verdict; 24 suits very small models
     evaluator_tokens: max_tokens of a verdict; the default is what the longest can need (structured), or 400 (free)
     quote_limit: characters kept of one quoted text in the interactor's and the evaluator's prompts
+    votes: verdicts asked for per round; one is greedy, of several, sampled at temperature 0.7 with seeds of their own,
+        the majority counts (``kieval_judge.majority``)
     overflow: where a prompt leaves no room for its answer: ``drop_oldest`` asks again with the oldest rounds left out,
         ``stop`` takes it as it is
     """
@@ -36,6 +38,7 @@ class JudgeOptions(ProtocolOptions):
     comment_length: int = Field(default=80, ge=1, le=2000)
     evaluator_tokens: int | None = Field(default=None, ge=1)
     quote_limit: int = Field(default=4000, ge=100)
+    votes: int = Field(default=1, ge=1, le=25)
     overflow: Literal["drop_oldest", "stop"] = "drop_oldest"
 
     @model_validator(mode="after")
@@ -64,11 +67,3 @@ class KIEvalOptions(JudgeOptions, OpeningOptions):
     rounds: int = Field(default=5, ge=1, le=50)
     interactor_tokens: int = Field(default=128, ge=1)
     early_stop: bool = True
-
-
-class RejudgeOptions(JudgeOptions):
-    """Those of the judge, and
-    votes: verdicts asked for per round; one is greedy, several are sampled at temperature 0.7 with seeds of their own
-    """
-
-    votes: int = Field(default=1, ge=1, le=25)

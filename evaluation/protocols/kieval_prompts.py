@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from evaluation.formats import chat_question, options_block, question_block
 from evaluation.items import Item
@@ -36,7 +36,7 @@ class Turn:
     """One round.
 
     verdict: the evaluator's, None where it is missing
-    attempts: made at the verdict
+    attempts: made at the verdict; votes: as the record holds them
     dropped: by role, the oldest rounds that its prompt of this round left out
     """
 
@@ -44,6 +44,7 @@ class Turn:
     reply: str = ""
     verdict: Verdict | None = None
     attempts: int = 0
+    votes: list[dict[str, Any]] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
 
 

@@ -15,7 +15,7 @@ from evaluation.protocols import kieval_prompts as prompts
 from evaluation.protocols.base import ProtocolOptions, Record
 from evaluation.protocols.kieval_asking import Conversation
 from evaluation.protocols.kieval_judge import Judgement, judge, majority
-from evaluation.protocols.kieval_options import RejudgeOptions
+from evaluation.protocols.kieval_options import JudgeOptions
 from evaluation.protocols.kieval_scores import paper, released
 from evaluation.protocols.kieval_summary import VARIANTS, figure, token_means
 from evaluation.protocols.rejudge_agreement import agreement
@@ -39,10 +39,10 @@ class Rejudge:
     name: ClassVar[str] = "rejudge"
     version: ClassVar[int] = 1
     roles: ClassVar[tuple[str, ...]] = ("evaluator",)
-    Options: ClassVar[type[ProtocolOptions]] = RejudgeOptions
+    Options: ClassVar[type[ProtocolOptions]] = JudgeOptions
 
     def __init__(
-        self, options: RejudgeOptions, *, seed: int, exemplars: Sequence[Item] = (), originals: Records = ()
+        self, options: JudgeOptions, *, seed: int, exemplars: Sequence[Item] = (), originals: Records = ()
     ) -> None:
         """originals: the stored records of ``kieval``, one for each item that will be asked for, in any order."""
         self.options = options
@@ -66,7 +66,6 @@ class Rejudge:
                 self.options,
                 seed=self.seed,
                 step=f"rejudge/verdict/{number}",
-                votes=self.options.votes,
             )
             turn.verdict = majority([vote.verdict for vote in judgement.votes if vote.verdict])
             turn.dropped = dict(conversation.dropped)
@@ -85,14 +84,7 @@ class Rejudge:
                 {
                     "overall": score,
                     "verdict": turn.verdict.to_json() if turn.verdict else None,
-                    "votes": [
-                        {
-                            "overall": vote.verdict.overall if vote.verdict else None,
-                            "stop": vote.verdict.stop if vote.verdict else None,
-                            "attempts": vote.attempts,
-                        }
-                        for vote in judgement.votes
-                    ],
+                    "votes": judgement.to_json(),
                     "attempts": judgement.attempts,
                     "dropped_rounds": turn.dropped["evaluator"],
                 }

@@ -195,6 +195,7 @@ def test_missing_verdicts_keep_their_place_and_a_dialogue_without_any_has_no_sco
         "reply": "B",
         "verdict": None,
         "attempts": 3,
+        "votes": [{"overall": None, "stop": None, "attempts": 3}],
         "overall": None,
         "dropped_rounds": {"candidate": 0, "interactor": 0, "evaluator": 0},
     }
@@ -378,3 +379,16 @@ def test_prompts_are_hashed() -> None:
     hashes = build("kieval", {}, seed=0).prompt_hashes()
     assert len(hashes) == 6
     assert all(len(digest) == 64 for digest in hashes.values())
+
+
+def test_several_votes_are_sampled_and_the_lower_median_counts(item: Item) -> None:
+    replies = scripted(
+        candidate=[said("A"), said("r")], interactor=[said("q")], evaluator=[verdict(4), verdict(2), verdict(3)]
+    )
+    asks, record = interview(item, rounds=1, votes=3, replies=replies)
+    judged = [ask.sampling for ask in asks if ask.role == "evaluator"]
+    assert [sampling.temperature for sampling in judged] == [0.7] * 3
+    assert len({sampling.seed for sampling in judged}) == 3
+    (only,) = record["rounds"]
+    assert [vote["overall"] for vote in only["votes"]] == [4, 2, 3]
+    assert (only["overall"], only["attempts"]) == (3, 3)
