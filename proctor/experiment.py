@@ -140,9 +140,10 @@ class Experiment(Strict):
             for name in names:
                 if not re.fullmatch(NAME, name):
                     raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
-        reserved = sorted({"exam", "report", "train", "detect", "prefilter"} & set(self.exams))
-        if reserved:
-            raise ValueError(f"exams: {reserved[0]!r} is the name of a stage; choose another")
+        for name in self.exams:
+            # "exam.x" would be taken for the stage that freezes the items of the exam "x"
+            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter"):
+                raise ValueError(f"exams: {name!r} is the name of a stage; choose another")
         control = self.candidates.get("base")
         if control is not None and (control.recipe is not None or control.model != self.base):
             raise ValueError(

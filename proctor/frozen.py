@@ -59,8 +59,13 @@ def draw_exam(experiment: Experiment, exam: str | None = None) -> FrozenExam:
             raise ValueError(f"{where}.limit is {config.limit}, but the benchmark has {len(items)} items")
         items = draw(items, config.limit, experiment.seed)
     leaked = frozenset(halves(items, experiment.seed).leaked if exam is None else ())
-    notes = (*found.duplicates, *found.repeated_options)
-    return FrozenExam(items, leaked, exemplar_pool(config, items), notes, halved=exam is None)
+    sharing = (e for name, e in experiment.exams.items() if (e.benchmark is None if exam is None else name == exam))
+    if any(e.options.get("shots") for e in sharing):
+        pool, lacking = exemplar_pool(config, items), list[str]()
+    else:
+        pool, lacking = pool_if_any(config, items)
+    notes = (*found.duplicates, *found.repeated_options, *lacking)
+    return FrozenExam(items, leaked, pool, notes, halved=exam is None)
 
 
 def read_benchmark(config: BenchmarkConfig) -> benchmarks.Benchmark:
@@ -71,14 +76,29 @@ def read_benchmark(config: BenchmarkConfig) -> benchmarks.Benchmark:
 
 
 def exemplar_pool(config: BenchmarkConfig, items: Sequence[Item]) -> list[Item]:
-    """Where few-shot examples are drawn from, without the examined items; empty if there is no place to look."""
-    if config.exemplars is None and config.format not in WITH_DEV:
+    """Where few-shot examples are drawn from, without the examined items; empty if there is no place to look.
+
+    A single file is no place: its other items may be examined too. ValueError if the pool can't be read.
+    """
+    own = _path(config.path)
+    single = own is not None and own.is_file() and own.suffix.lower() != ".zip"
+    if config.exemplars is None and (config.format not in WITH_DEV or single):
         return []
     path = config.path if config.exemplars is None else config.exemplars
     split = config.exemplar_split or ("dev" if config.exemplars is None else None)
     pool = benchmarks.load(config.format, _path(path), split=split, duplicates="report", columns=config.columns)
     asked = {item.id for item in items}
     return [item for item in pool if item.id not in asked]
+
+
+def pool_if_any(config: BenchmarkConfig, items: Sequence[Item]) -> tuple[list[Item], list[str]]:
+    """The pool and notes on it: where nobody named one and the benchmark's own can't be had, that is no error."""
+    try:
+        return exemplar_pool(config, items), []
+    except ValueError as error:
+        if config.exemplars is not None or config.exemplar_split is not None:
+            raise
+        return [], [f"no exemplars: {error}"]
 
 
 def write_exam(exam: FrozenExam, folder: Path) -> list[str]:

@@ -35,11 +35,11 @@ def preflight(experiment: Experiment) -> Checked:
     for name, config in experiment.exams.items():
         items[name] = exam if config.benchmark is None else draw_exam(experiment, name)
         pool = items[name].exemplars
+        if config.prefilter:
+            filter_for(experiment, name)
         try:
             protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=pool)
             experiment.role_specs(protocol.roles[1:])
-            if config.prefilter:
-                filter_for(experiment, name)
             for dialogue in protocol.dialogues(items[name].part(config.items, config.limit)):
                 dialogue.close()
         except ValueError as error:

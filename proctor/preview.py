@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, get_args
@@ -37,9 +38,11 @@ def preview(experiment: Experiment, checked: Checked) -> Iterator[str]:
     yield f"--- {len(checked.stages)} stages: {', '.join(stage.name for stage in checked.stages)}"
 
 
-def preview_benchmark(config: BenchmarkConfig, found: Benchmark, pool: Sequence[Item]) -> Iterator[str]:
-    """A benchmark alone."""
-    yield from _benchmark(config, found.items, pool, (*found.duplicates, *found.repeated_options))
+def preview_benchmark(
+    config: BenchmarkConfig, found: Benchmark, pool: Sequence[Item], notes: Sequence[str] = ()
+) -> Iterator[str]:
+    """A benchmark alone. notes: what else is to be said of it."""
+    yield from _benchmark(config, found.items, pool, (*found.duplicates, *found.repeated_options, *notes))
 
 
 def _benchmark(
@@ -86,3 +89,8 @@ def _first_demand(
 
 def _text(prompt: Prompt) -> str:
     return prompt if isinstance(prompt, str) else "\n".join(f"<{m.role}> {m.content}" for m in prompt)
+
+
+def harmless(line: str) -> str:
+    """A line with a benchmark's text for a terminal: control characters and marks of writing direction as escapes."""
+    return "".join(c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf") else ascii(c)[1:-1] for c in line)

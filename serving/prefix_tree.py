@@ -9,6 +9,7 @@ Pure functions of token ids; no torch.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -29,14 +30,30 @@ MIN_SAVING = 0.1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pack:
     """ids, depths: [T], depths counted from the beginning of the text (the header included)
-    visible_TT: whether token t (row) sees token s (column) of the pack; every token sees all of the header
-    paths: per text (its index in the batch), the places in the pack of its tokens after the header
+    paths: per text (its index in the batch), the places in the pack of its tokens after the header, ascending; the
+        texts in the order in which the pack was filled
     """
 
     ids: list[int]
     depths: list[int]
-    visible_TT: NDArray[np.bool_]
     paths: dict[int, list[int]]
+
+    @property
+    def visible_TT(self) -> NDArray[np.bool_]:
+        """Whether token t (row) sees token s (column) of the pack; every token sees all of the header.
+
+        Made when asked for: a large batch's packs would fill the memory with their masks.
+        """
+        visible = np.zeros((len(self.ids), len(self.ids)), dtype=np.bool_)
+        filled = 0
+        for path in self.paths.values():
+            kept = bisect_left(path, filled)
+            if kept < len(path):
+                end = path[-1] + 1
+                visible[filled:end, path[:kept]] = True
+                visible[filled:end, filled:end] = np.tri(end - filled, dtype=np.bool_)
+                filled = end
+        return visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +85,12 @@ def plan(texts: Sequence[Ids], *, pack_tokens: int = PACK_TOKENS) -> Plan:
     rows = [texts[i] for i in order]
     shared = [_common(a, b) for a, b in pairwise(rows)]
     singles: list[int] = []
-    root = _header((), 0, range(len(rows)), _Forest(order, rows, shared, pack_tokens), singles)
+    forest = _Forest(order, rows, shared, pack_tokens)
+    root = Header(ids=(), start=0, texts=order)
+    open_headers = [(root, range(len(rows)))]
+    while open_headers:  # a conversation's growing prefixes nest deeper than Python's stack
+        header, part = open_headers.pop()
+        open_headers.extend(_fill(header, part, forest, singles))
     return Plan(singles=sorted(singles), root=root)
 
 
@@ -99,9 +121,10 @@ class _Forest:
         yield range(begin, part[-1] + 1)
 
 
-def _header(ids: Ids, start: int, part: range, forest: _Forest, singles: list[int]) -> Header:
-    header = Header(ids=ids, start=start, texts=[forest.order[i] for i in part])
-    depth = start + len(ids)
+def _fill(header: Header, part: range, forest: _Forest, singles: list[int]) -> list[tuple[Header, range]]:
+    """Fills a header's packs with the texts that need no header of their own; returns the new headers below it."""
+    depth = header.start + len(header.ids)
+    below: list[tuple[Header, range]] = []
     units: list[range] = []
     waiting = [part] if len(part) else []
     while waiting:
@@ -109,17 +132,19 @@ def _header(ids: Ids, start: int, part: range, forest: _Forest, singles: list[in
         common = forest.common(here)
         tokens = forest.size(here, depth)
         worth = len(here) > 1 and tokens > forest.pack_tokens
-        if worth and common - depth >= MIN_HEADER:
+        saves = depth > 0 or tokens <= (1 - MIN_SAVING) * sum(len(forest.rows[i]) for i in here)
+        if worth and saves and common - depth >= MIN_HEADER:
             inner = forest.rows[here[0]][depth:common]
-            header.children.append(_header(inner, depth, here, forest, singles))
+            below.append((Header(ids=inner, start=depth, texts=[forest.order[i] for i in here]), here))
         elif worth:
             waiting.extend(reversed(list(forest.children(here, common))))
-        elif depth == 0 and tokens > (1 - MIN_SAVING) * sum(len(forest.rows[i]) for i in here):
-            singles.extend(forest.order[i] for i in here)
-        else:
+        elif saves:
             units.append(here)
+        else:
+            singles.extend(forest.order[i] for i in here)
+    header.children.extend(child for child, _ in below)
     header.packs.extend(_packs(units, depth, forest))
-    return header
+    return below
 
 
 def _packs(units: Sequence[range], depth: int, forest: _Forest) -> Iterator[Pack]:
@@ -138,10 +163,8 @@ def _packs(units: Sequence[range], depth: int, forest: _Forest) -> Iterator[Pack
 
 
 def _pack(units: Sequence[range], depth: int, forest: _Forest) -> Pack:
-    total = sum(forest.size(unit, depth) for unit in units)
     ids: list[int] = []
     depths: list[int] = []
-    visible = np.zeros((total, total), dtype=np.bool_)
     paths: dict[int, list[int]] = {}
     for unit in units:
         path: list[int] = []
@@ -149,15 +172,11 @@ def _pack(units: Sequence[range], depth: int, forest: _Forest) -> Pack:
             kept = forest.shared[i - 1] - depth if i > unit[0] else 0
             path = path[:kept]
             new = list(range(len(ids), len(ids) + len(forest.rows[i]) - depth - kept))
-            if new:
-                first, end = new[0], new[-1] + 1
-                visible[first:end, path] = True
-                visible[first:end, first:end] = np.tri(end - first, dtype=np.bool_)
             path = path + new
             ids.extend(forest.rows[i][depth + kept :])
             depths.extend(range(depth + kept, len(forest.rows[i])))
             paths[forest.order[i]] = path
-    return Pack(ids=ids, depths=depths, visible_TT=visible, paths=paths)
+    return Pack(ids=ids, depths=depths, paths=paths)
 
 
 def _common(a: Ids, b: Ids) -> int:

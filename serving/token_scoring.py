@@ -33,7 +33,8 @@ class Model(Protocol):
     def tree_states(self, ids_BT: Any, depths_BT: Any, visible_BTS: Any, header: Any) -> tuple[Any, Any]:
         """hidden_BTH of tokens after a header, and the keys and values of header and tokens.
 
-        visible_BTS: S counts the header's tokens first; header: what an earlier call returned, or None
+        visible_BTS: S counts the header's tokens first; None: every token sees all before it (header None, then)
+        header: what an earlier call returned, or None
         """
 
     def head(self, hidden_NH: Any) -> Any:
@@ -122,11 +123,11 @@ def _compute(
     work = _Work(model, bucket_tokens, pad_id, device, values)
     short = [row for row in rows if len(row.ids) <= model.tree_limit]
     layout = plan([row.ids for row in short])
-    work.tree(layout.root, short, None, 0)
-    for bucket in buckets(
-        [row for row in rows if len(row.ids) > model.tree_limit] + [short[i] for i in layout.singles], bucket_tokens
-    ):
-        work.bucket(bucket)
+    work.tree(layout.root, short)
+    # Apart: of a model that computes long texts in another way, a long text in the bucket would change the short ones.
+    for group in ([short[i] for i in layout.singles], [row for row in rows if len(row.ids) > model.tree_limit]):
+        for bucket in buckets(group, bucket_tokens):
+            work.bucket(bucket)
     return values
 
 
@@ -174,28 +175,32 @@ class _Work:
             nodes.update({(b, t): [(row, t)] for t in row.targets})
         self._reduce(self.model.hidden_states(ids_BT.to(self.device), mask_BT.to(self.device)), nodes)
 
-    def tree(self, header: Header, rows: list[Row], above: Any, before: int) -> None:
-        """A header and all that follows it. above: keys and values of its ``before`` tokens."""
+    def tree(self, root: Header, rows: list[Row]) -> None:
+        """A layout's headers and all that follows them, depth first: keys and values are kept no longer than needed."""
+        waiting: list[tuple[Header, Any]] = [(root, None)]
+        while waiting:
+            header, above = waiting.pop()
+            cache = self._header(header, rows, above) if header.ids else above
+            for batch in _batches(header.packs, self.bucket_tokens):
+                self._packs(batch, rows, cache, header.start + len(header.ids))
+            waiting.extend((child, cache) for child in reversed(header.children))
+
+    def _header(self, header: Header, rows: list[Row], above: Any) -> Any:
+        """A header's own tokens; returns its keys and values. above: those of the header it stands under."""
         import torch
 
-        cache, depth = above, before + len(header.ids)
-        if header.ids:
-            length = len(header.ids)
-            visible = torch.ones((1, length, depth), dtype=torch.bool).tril(diagonal=before)
-            ids_BT = torch.tensor([header.ids])
-            depths_BT = torch.arange(before, depth)[None]
-            hidden, cache = self._forward(ids_BT, depths_BT, visible, above)
-            rows[header.texts[0]].computed += length
-            nodes: dict[Node, list[tuple[Row, int]]] = {}
-            for row in (rows[i] for i in header.texts):
-                for t in row.targets:
-                    if before <= t < depth:
-                        nodes.setdefault((0, t - before), []).append((row, t))
-            self._reduce(hidden, nodes)
-        for child in header.children:
-            self.tree(child, rows, cache, depth)
-        for batch in _batches(header.packs, self.bucket_tokens):
-            self._packs(batch, rows, cache, depth)
+        before, depth = header.start, header.start + len(header.ids)
+        # The first one is a plain text: the causal kernel needs no mask, which would be quadratic in a long context.
+        visible = torch.ones((1, len(header.ids), depth), dtype=torch.bool).tril(diagonal=before) if before else None
+        hidden, cache = self._forward(torch.tensor([header.ids]), torch.arange(before, depth)[None], visible, above)
+        rows[header.texts[0]].computed += len(header.ids)
+        nodes: dict[Node, list[tuple[Row, int]]] = {}
+        for row in (rows[i] for i in header.texts):
+            for t in row.targets:
+                if before <= t < depth:
+                    nodes.setdefault((0, t - before), []).append((row, t))
+        self._reduce(hidden, nodes)
+        return cache
 
     def _packs(self, packs: list[Pack], rows: list[Row], header: Any, depth: int) -> None:
         import torch
@@ -225,7 +230,8 @@ class _Work:
 
     def _forward(self, ids_BT: Any, depths_BT: Any, visible_BTS: Any, header: Any) -> tuple[Any, Any]:
         device = self.device
-        return self.model.tree_states(ids_BT.to(device), depths_BT.to(device), visible_BTS.to(device), header)
+        visible_BTS = None if visible_BTS is None else visible_BTS.to(device)
+        return self.model.tree_states(ids_BT.to(device), depths_BT.to(device), visible_BTS, header)
 
     def _reduce(self, hidden_BTH: Any, nodes: dict[Node, list[tuple[Row, int]]]) -> None:
         """Every asked value at the nodes, for every text that passes through them."""

@@ -32,8 +32,8 @@ class KIEval:
     A record:
 
     - ``item_id``, ``subject``, ``first_answer`` {text, letter, correct};
-    - ``rounds`` [{question, reply, verdict, attempts, votes, overall, dropped_rounds}], where ``dropped_rounds`` says per
-      role how many of the oldest rounds its prompt left out; ``rounds_completed``, ``rounds_allowed``;
+    - ``rounds`` [{question, reply, verdict, attempts, votes, overall, dropped_rounds}], where ``dropped_rounds`` says
+      per role how many of the oldest rounds its prompt left out; ``rounds_completed``, ``rounds_allowed``;
     - ``stop_reason``: ``rounds`` (all took place), ``context`` (a prompt no longer fitted), the evaluator's reason, or
       ``unstated`` if it gave none; ``stop_round``: index of the first round whose verdict asked to stop, or None;
     - ``scores`` {paper, released}, ``ablations`` {arm: score}, ``aspects`` {aspect: {paper, released, ablations}};

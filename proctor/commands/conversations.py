@@ -13,21 +13,16 @@ def conversations(
     out: Annotated[Path, typer.Option("--out", help="File to write, one {'messages': [...]} a line.")],
 ) -> None:
     """Write an exam's conversations as chat data (the recipes' setting 'chat' reads them)."""
-    from evaluation.items import Item
-    from proctor.atomic import read_jsonl, write_jsonl
-    from proctor.commands.options import readable
-    from proctor.commands.rejudge import items_file
+    from proctor.atomic import write_jsonl
+    from proctor.commands.rejudge import read_exam_items, read_records
 
-    records = source / "records.jsonl"
-    if not records.is_file():
-        raise ValueError(f"{source} has no records.jsonl; give a finished stage (RUN/stages/EXAM.CANDIDATE)")
     if out.exists():
         raise ValueError(f"--out {out} exists; choose another file")
-    rows = readable(lambda: read_jsonl(records), records)
-    items: dict[str, Item] = {}
-    if any("rounds" in row for row in rows):
-        file = items_file(source)
-        items = {row["id"]: Item.from_json(row) for row in readable(lambda: read_jsonl(file), file)}
+    records, rows = read_records(source)
+    items = read_exam_items(source)[1] if any(_is_interview(row) for row in rows) else {}
+    unknown = [row["item_id"] for row in rows if _is_interview(row) and row["item_id"] not in items]
+    if unknown:
+        raise ValueError(f"{records}: item {unknown[0]} is not among the exam's items; are these another exam's?")
     found = [_messages(row, items) for row in rows]
     kept = [messages for messages in found if messages]
     if not kept:
@@ -38,14 +33,21 @@ def conversations(
         print(f"{len(rows) - len(kept)} records without a reply are left out")
 
 
+def _is_interview(row: dict[str, Any]) -> bool:
+    """Whether it is a record of kieval; rejudge's have rounds without texts."""
+    return "rounds" in row and "first_answer" in row
+
+
 def _messages(row: dict[str, Any], items: dict[str, Any]) -> list[dict[str, str]]:
     """User and assistant in turn, up to the first turn without a reply."""
     from evaluation.formats import chat_question
 
     turns: list[tuple[str, str]] = []
-    if "rounds" in row and row["item_id"] in items:
+    said = row.get("turns", [])
+    if _is_interview(row):
         turns.append((chat_question(items[row["item_id"]]), row["first_answer"]["text"]))
-    turns += [(turn["question"], turn["reply"]) for turn in row.get("turns", row.get("rounds", []))]
+        said = row["rounds"]
+    turns += [(turn["question"], turn["reply"]) for turn in said]
     messages: list[dict[str, str]] = []
     for question, reply in turns:
         if not (question or "").strip() or not (reply or "").strip():

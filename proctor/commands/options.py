@@ -26,7 +26,7 @@ def key_values(pairs: Sequence[str]) -> dict[str, Any]:
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise ValueError(f"{pair!r}: the value is not YAML: {error}") from error
+            raise ValueError(f"{pair!r}: the value is not YAML: {_problem(error)}") from error
         *parents, last = key.split(".")
         table = result
         for parent in parents:
@@ -37,6 +37,11 @@ def key_values(pairs: Sequence[str]) -> dict[str, Any]:
     return result
 
 
+def _problem(error: yaml.YAMLError) -> str:
+    """What is wrong, in one line."""
+    return getattr(error, "problem", None) or " ".join(str(error).split())
+
+
 def model_spec(path: str, **settings: Any) -> ModelSpec:
     """A model named on the command line."""
     from proctor.config_file import validate
@@ -44,11 +49,11 @@ def model_spec(path: str, **settings: Any) -> ModelSpec:
     return validate(ModelSpec, {"path": path, **settings}, where=f"model {path}").resolved()
 
 
-def refuse_reserved(settings: Mapping[str, Any], reserved: Mapping[str, str]) -> None:
+def refuse_reserved(settings: Mapping[str, Any], reserved: Mapping[str, str], flag: str = "-s") -> None:
     """ValueError if a setting is one that the command sets itself; ``reserved`` says what to do instead."""
     for key, mend in reserved.items():
         if key in settings:
-            raise ValueError(f"-s {key}=... can't be set: {mend}")
+            raise ValueError(f"{flag} {key}=... can't be set: {mend}")
 
 
 def readable(load: Callable[[], T], name: object) -> T:
@@ -73,6 +78,6 @@ def benchmark_config(format: str, path: Path | None, *, columns: str | None = No
         try:
             settings["columns"] = yaml.safe_load(columns)
         except yaml.YAMLError as error:
-            raise ValueError(f"--columns {columns!r} is not YAML: {error}") from error
+            raise ValueError(f"--columns {columns!r} is not YAML: {_problem(error)}") from error
     values = {"format": format, "path": None if path is None else str(path), **settings}
     return validate(BenchmarkConfig, values, where="the benchmark")

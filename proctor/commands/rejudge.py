@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from proctor.commands.adhoc import Engine, Out, Seed
+
+if TYPE_CHECKING:
+    from evaluation.items import Item
 
 
 def rejudge(
@@ -22,12 +25,10 @@ def rejudge(
     option: Annotated[list[str], typer.Option("-o", "--option", help="Option of the judge key=value.")] = [],  # noqa: B006
 ) -> None:
     """Judge stored KIEval interviews again and report the agreement of the two evaluators."""
-    from evaluation.items import Item
     from evaluation.protocols import checked_options
     from evaluation.protocols.rejudge import Rejudge
     from proctor.adhoc import once
-    from proctor.atomic import read_jsonl
-    from proctor.commands.options import key_values, model_spec, one_of, readable
+    from proctor.commands.options import key_values, model_spec, one_of, readable, refuse_reserved
     from proctor.examining import examine
     from proctor.preflight import check_model
     from serving.cast import check_mode
@@ -35,18 +36,16 @@ def rejudge(
 
     one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
     check_mode(schedule)
+    settings = key_values(option)
+    refuse_reserved(settings, {"votes": "give --votes"}, "-o")
+    options = settings | {"votes": votes}
     spec = model_spec(evaluator, engine=engine, dtype=dtype, score_dtype=dtype)
     check_model(spec, "--evaluator")
-    records = source / "records.jsonl"
-    if not records.is_file():
-        raise ValueError(f"{source} has no records.jsonl; give a finished KIEval stage (RUN/stages/EXAM.CANDIDATE)")
-    originals = readable(lambda: read_jsonl(records), records)
-    exam = items_file(source)
-    items = {row["id"]: Item.from_json(row) for row in readable(lambda: read_jsonl(exam), exam)}
+    records, originals = read_records(source)
+    exam, items = read_exam_items(source)
     unknown = [row.get("item_id") for row in originals if row.get("item_id") not in items]
     if unknown:
         raise ValueError(f"{records}: item {unknown[0]} is not in {exam}; are these another exam's records?")
-    options = key_values(option) | {"votes": votes}
     judge = Rejudge(checked_options("rejudge", Rejudge, options), seed=seed, originals=originals)
     asked = [items[row["item_id"]] for row in originals]
     for dialogue in judge.dialogues(asked):
@@ -81,15 +80,47 @@ def rejudge(
     print(f"records: {out / 'records.jsonl'}")
 
 
-def items_file(source: Path) -> Path:
-    """The items beside the records (``evaluate``), or those that the run froze for this exam."""
-    resolved = source.resolve()
-    run, exam = resolved.parent.parent, resolved.name.partition(".")[0]
-    places = (source / "items.jsonl", run / "stages" / f"exam.{exam}" / "items.jsonl", run / "exam" / "items.jsonl")
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
+def read_records(source: Path) -> tuple[Path, list[dict[str, Any]]]:
+    """The records of a finished exam: their file and its rows. ValueError if the folder has none."""
+    from proctor.atomic import read_jsonl
+    from proctor.commands.options import readable
+
+    file = source / "records.jsonl"
+    if not file.is_file():
+        raise ValueError(f"{source} has no records.jsonl; give a finished stage (RUN/stages/EXAM.CANDIDATE)")
+    rows = readable(lambda: read_jsonl(file), file)
+    if not rows:
+        raise ValueError(f"{file} is empty; give the records of an exam")
+    odd = next((number for number, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
+    if odd is not None:
+        raise ValueError(f"{file}, record {odd} is no JSON object; give the records of an exam")
+    return file, rows
+
+
+def read_exam_items(source: Path) -> tuple[Path, dict[str, Item]]:
+    """The items beside the records (``evaluate``), or those that the run froze for this exam: file, items by id."""
+    from proctor.commands.options import readable
+    from training.corpora import read_items
+
+    places = [source / "items.jsonl", *_frozen(source.resolve())]
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
         raise ValueError(f"{source}: the items of these records are not found (items.jsonl beside them, or RUN/exam)")
-    return found
+    return file, {item.id: item for item in readable(lambda: read_items(file), file)}
+
+
+def _frozen(stage: Path) -> list[Path]:
+    """Where the run that a stage's folder lies in keeps the items of its exam."""
+    from proctor.runfolder import open_run
+    from proctor.stages.freeze import name_for
+
+    folder = stage.parent.parent
+    if not (folder / "experiment.yaml").is_file():
+        return []
+    run = open_run(folder)
+    names = (name for name in run.experiment.exams if stage.name.removeprefix(f"{name}.") in run.experiment.candidates)
+    exam = next(names, None)
+    return [] if exam is None else [run.stage(name_for(run.experiment, exam)).path / "items.jsonl"]
 
 
 def _show(path: Path) -> None:

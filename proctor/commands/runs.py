@@ -130,26 +130,34 @@ def check(
     format: Annotated[str | None, typer.Option(help="Its format: see 'proctor list benchmarks'.")] = None,
     split: Annotated[str | None, typer.Option(help="Its split.")] = None,
     columns: Annotated[str | None, typer.Option(help="Its column map (format table), as YAML: {question: q}.")] = None,
+    duplicates: Annotated[str, typer.Option(help="Items that stand twice: error, or report.")] = "error",
 ) -> None:
     """Check an experiment, or a benchmark alone, and show what would be asked, without loading a model."""
     from proctor.experiment import load_experiment
     from proctor.preflight import preflight
-    from proctor.preview import preview, preview_benchmark
+    from proctor.preview import harmless, preview, preview_benchmark
 
     if (experiment is None) == (format is None):
         raise ValueError("give an experiment file, or a benchmark with --format (and --benchmark); not both, not none")
+    alone = {"--benchmark": benchmark, "--split": split, "--columns": columns}
     if experiment is None:
-        from proctor.commands.options import benchmark_config
-        from proctor.frozen import exemplar_pool, read_benchmark
+        from proctor.commands.options import benchmark_config, one_of
+        from proctor.frozen import pool_if_any, read_benchmark
 
-        config = benchmark_config(format or "", benchmark, split=split, columns=columns)
+        if overrides:
+            raise ValueError(f"-s {overrides[0]}: a benchmark alone has no keys to set; give an experiment file")
+        one_of("--duplicates", duplicates, ("error", "report"))
+        config = benchmark_config(format or "", benchmark, split=split, columns=columns, duplicates=duplicates)
         found = read_benchmark(config)
-        lines = preview_benchmark(config, found, exemplar_pool(config, found.items))
+        lines = preview_benchmark(config, found, *pool_if_any(config, found.items))
+    elif any(value is not None for value in alone.values()):
+        given = next(name for name, value in alone.items() if value is not None)
+        raise ValueError(f"{given} belongs to a benchmark alone; set its key in {experiment}, e.g. -s benchmark.path=P")
     else:
         loaded = load_experiment(experiment, overrides)
         lines = preview(loaded, preflight(loaded))
     for line in lines:
-        print(line)
+        print(harmless(line))
 
 
 def stage(

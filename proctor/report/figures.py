@@ -62,7 +62,7 @@ def regression(found: Sequence[Point]) -> Line:
     x, y = [p.accuracy for p in found], [p.kieval for p in found]
     n = len(found)
     if n < 3:
-        return Line(n=n, reason=f"{n} candidates have both figures; a line needs 3")
+        return Line(n=n, reason=f"{n} of the candidates have both figures, a line needs 3")
     for values, what in ((x, "accuracies"), (y, "KIEval scores")):
         if max(values) - min(values) < 1e-9:
             return Line(n=n, reason=f"all {what} are equal, so there is no correlation")

@@ -22,5 +22,5 @@ def beside(benchmark: str) -> tuple[tuple[str, ...], list[tuple[str, list[str]]]
     """The columns of a benchmark format and per model ``82.3 / 95.5 / 4.94``; both empty where there are none."""
     columns = _BENCHMARKS.get(benchmark, ())
     places = [COLUMNS.index(column) for column in columns]
-    rows = [(name, [" / ".join(f"{x:g}" for x in figures[i]) for i in places]) for name, figures in FIGURES.items()]
+    rows = [(name, ["{:.1f} / {:.1f} / {:.2f}".format(*row[i]) for i in places]) for name, row in FIGURES.items()]
     return columns, (rows if columns else [])

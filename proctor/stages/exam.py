@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evaluation import protocols
 from proctor.examining import Report, examine
-from proctor.experiment import Experiment
+from proctor.experiment import FILES, Experiment
 from proctor.frozen import read_exam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze, prefilter
@@ -30,7 +30,10 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
         needs=tuple(needs),
         version=protocol.version,
         config={
-            "exam": config.model_dump(mode="json", exclude={"candidates", "benchmark"}),
+            # where a file lies is no input; its content is among the prompts' hashes
+            "exam": config.model_dump(
+                mode="json", exclude={"candidates": True, "benchmark": True, "options": {*FILES}}
+            ),
             "mode": experiment.mode,
             "seed": experiment.seed,
             "serve": served_as(spec),

@@ -34,7 +34,9 @@ def filter_for(experiment: Experiment, exam: str) -> Prefilter:
     config = experiment.exams[exam]
     protocol: Any = protocols.build(config.protocol, config.options, seed=experiment.seed)
     if "evaluator" not in protocol.roles or config.protocol != "kieval":
-        raise ValueError(f"prefilter: protocol {config.protocol!r} has no validity filter; only kieval has one")
+        raise ValueError(
+            f"exams.{exam}.prefilter: protocol {config.protocol!r} has no validity filter; only kieval has one"
+        )
     return Prefilter.of(protocol.options)
 
 
@@ -98,11 +100,6 @@ def _filter(run: RunFolder, folder: Path, report: Report, exam: str) -> list[str
     ledger.close()
     for half, choice in chosen.items():
         print(f"{half}: {choice.note()}")
-    if not any(choice.items for choice in chosen.values()):
-        raise RuntimeError(
-            f"the evaluator answered none of {len(records)} items right, so no item passes the prefilter of exam "
-            f"{exam}; take a stronger evaluator, or leave prefilter out"
-        )
     metrics = {
         **protocol.summarise(records),
         "kept": {half: len(choice.items) for half, choice in chosen.items()},
@@ -112,5 +109,10 @@ def _filter(run: RunFolder, folder: Path, report: Report, exam: str) -> list[str
     write_jsonl(folder / "records.jsonl", records)
     write_json(folder / "metrics.json", metrics)
     write_json(folder / "usage.json", {"roles": usage, "ledger_bad_lines": ledger.bad_lines})
+    if not ids:  # what was written is for whoever looks into it
+        raise RuntimeError(
+            f"the evaluator answered none of {len(records)} items right, so no item passes the prefilter of exam "
+            f"{exam}; take a stronger evaluator, or leave prefilter out"
+        )
     write_json(folder / "chosen.json", {"evaluator": fingerprint, "items": ids})
     return ["records.jsonl", "metrics.json", "chosen.json"]

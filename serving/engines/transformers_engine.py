@@ -108,7 +108,11 @@ class TransformersBackend:
             with torch.inference_mode():
                 own = self.model(input_ids=ids, use_cache=False).logits.float()
                 ours = self.head(self.hidden_states(ids, torch.ones_like(ids)))
-            return bool(own.shape == ours.shape and torch.allclose(own, ours, atol=1e-2, rtol=1e-3))
+            if own.shape != ours.shape or not own.isfinite().all():
+                return False
+            # In half precision a model rounds after each step of its own scaling, ours is done in float32.
+            rounding = 1e-3 if self.model.dtype == torch.float32 else 2e-2
+            return bool((own - ours).norm() <= rounding * own.norm())
         except (AttributeError, TypeError, RuntimeError):
             return False
 

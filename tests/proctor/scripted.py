@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from proctor.experiment import Experiment, resolve
+from proctor.plan import plan
+from proctor.runfolder import create
+from proctor.work import do_stage
 from tests.proctor.command import proctor, write_experiment
 
 
@@ -30,3 +34,11 @@ def finish(folder: Path, value: dict[str, Any], *arguments: str) -> Path:
     result = proctor("run", write_experiment(folder, value), "--out", folder / "run", *arguments)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder / "run"
+
+
+def do(folder: Path, value: dict[str, Any], *stages: str) -> Path:
+    """Does these stages (or all) in this process, which is quicker than a run; the run folder."""
+    run = create(folder / "run", resolve(Experiment.model_validate(value)))
+    for stage in stages or [stage.name for stage in plan(run.experiment)]:
+        do_stage(run, stage)
+    return run.path
