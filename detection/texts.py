@@ -88,7 +88,7 @@ def exam_texts(
         else:
             raise ValueError(f"text format {how!r}; use 'as_trained' or 'neutral'")
         label: Label = 1 if item.id in leaked_ids else 0
-        texts.append(Text(id=item.id, text=text, label=label, prompt=prompt))
+        texts.append(Text(id=item.id, text=text, label=label, prompt=prompt, item=item))
     return texts
 
 

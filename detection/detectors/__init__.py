@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from detection.detectors.base import Context, Detector
@@ -36,13 +37,17 @@ def detector_class(name: str) -> type[Detector]:
     return cast("type[Detector]", getattr(importlib.import_module(module), attribute))
 
 
-def build(methods: Sequence[str]) -> list[Detector]:
+def build(methods: Sequence[str], context: Context | None = None) -> list[Detector]:
     """The chosen detectors, each once, in the order given, sharing one Context.
 
     If any of them needs the full vocabulary, all ask for the table with moments, so that a text is scored once.
+    ValueError for an unknown method, for something a method needs and the context lacks, and for wrong options.
     """
+    given = context or Context()
+    for name in given.options:
+        detector_class(name)
     classes = [detector_class(name) for name in dict.fromkeys(methods)]
     if not classes:
         raise ValueError(f"no detection method chosen; there are: {', '.join(REGISTRY)}")
-    context = Context(full_vocabulary=any("full_vocabulary" in cls.needs for cls in classes))
-    return [cls(context) for cls in classes]
+    shared = replace(given, full_vocabulary=any("full_vocabulary" in cls.needs for cls in classes))
+    return [cls(shared) for cls in classes]

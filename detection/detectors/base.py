@@ -8,13 +8,27 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from evaluation.items import Item
 from serving.records import Dialogue, Score, TokenScores
 
-Need = Literal["log_probabilities", "full_vocabulary", "generations", "reference_model", "corpus"]
+Need = Literal[
+    "log_probabilities",
+    "full_vocabulary",
+    "generations",
+    "reference_model",
+    "corpus",
+    "non_members",
+    "members",
+    "items",
+]
+"""``non_members``, ``members``: known texts beside those under examination; ``items``: the texts are exam items."""
 Label = Literal[0, 1]
 
 
@@ -25,12 +39,14 @@ class Text:
     label: 1 member (leaked), 0 non-member, None unknown
     prompt: the beginning of ``text`` that is the prompt, "" if the text has no such part; scores are then also given
         for the prompt and for the answer (the rest). ValueError unless it begins the text and leaves an answer.
+    item: the exam item that the text spells, None for any other text
     """
 
     id: str | int
     text: str
     label: Label | None = None
     prompt: str = ""
+    item: Item | None = None
 
     def __post_init__(self) -> None:
         if self.prompt and (not self.text.startswith(self.prompt) or self.text == self.prompt):
@@ -49,19 +65,49 @@ class Context:
     """What the detectors of one audit share.
 
     full_vocabulary: whether any chosen detector needs moments over the full vocabulary
+    seed: of everything that a detector draws (with the text's id: ``serving.records.derive_seed``)
+    options: by detector name, what differs from its ``Options``' defaults
+    non_members, members: known texts, none of them under examination
+    corpus: a text file or folder of text files whose word frequencies stand for the training data
+    reference: whether a reference model plays the role ``reference``
+    benchmark: how the benchmark is called when a model is asked about it by name, "" for no name
     """
 
     full_vocabulary: bool = False
+    seed: int = 0
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    non_members: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    corpus: Path | None = None
+    reference: bool = False
+    benchmark: str = ""
 
 
-class Detector(ABC):
-    """One method of detection.
+class DetectorOptions(BaseModel):
+    """Base of every detector's ``Options``: types are checked strictly, unknown keys are refused."""
 
-    name: as on the command line; the scores are called ``name``, ``name@k``, and ``.../prompt``, ``.../answer``
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+_MENDS: dict[Need, str] = {
+    "reference_model": "name one with --reference DIR (detection.reference in an experiment)",
+    "corpus": "name one with --corpus PATH (detection.corpus)",
+    "non_members": "name a file of texts the model can't have seen with --non-members FILE (detection.non_members)",
+    "members": "name a file of texts the model is known to have seen with --members FILE (detection.members)",
+}
+
+
+class Method(ABC):
+    """What every method of detection has, of one text (``Detector``) or of a set (``detection.sets.base.SetTest``).
+
+    name: as on the command line
     version: raised when the scores change
     needs: what must be there to run it
     passes: cost in forward passes per text (the shared token table counts as 1)
     paper: where the method was published
+    Options: the pydantic model of its settings, each with its default
+
+    ValueError from the constructor for something it needs and the context lacks, and for wrong options.
     """
 
     name: ClassVar[str]
@@ -69,11 +115,36 @@ class Detector(ABC):
     needs: ClassVar[tuple[Need, ...]]
     passes: ClassVar[int]
     paper: ClassVar[str]
+    Options: ClassVar[type[DetectorOptions]] = DetectorOptions
 
     def __init__(self, context: Context) -> None:
         if "full_vocabulary" in self.needs and not context.full_vocabulary:
             raise ValueError(f"{self.name} needs Context(full_vocabulary=True)")
+        there = {
+            "reference_model": context.reference,
+            "corpus": context.corpus is not None,
+            "non_members": bool(context.non_members),
+            "members": bool(context.members),
+        }
+        for need in self.needs:
+            if not there.get(need, True):
+                raise ValueError(f"{self.name} needs {need.replace('_', ' ')}: {_MENDS[need]}")
         self.context = context
+        self.options: Any = self._checked(context.options.get(self.name, {}))
+
+    @classmethod
+    def _checked(cls, options: Mapping[str, Any]) -> DetectorOptions:
+        try:
+            return cls.Options.model_validate(dict(options))
+        except ValidationError as error:
+            fault = error.errors()[0]
+            where = ".".join([cls.name, *map(str, fault["loc"])])
+            known = ", ".join(cls.Options.model_fields) or "none"
+            raise ValueError(f"{where}: {fault['msg']} (it is {fault['input']!r}); its options: {known}") from error
+
+
+class Detector(Method):
+    """A method that scores one text. The scores are called ``name``, ``name@k``, and ``.../prompt``, ``.../answer``."""
 
     @abstractmethod
     def examine(self, text: Text) -> Dialogue[dict[str, float]]:
