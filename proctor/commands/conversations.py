@@ -16,8 +16,6 @@ def conversations(
     from proctor.atomic import write_jsonl
     from proctor.commands.rejudge import read_exam_items, read_records
 
-    if out.exists():
-        raise ValueError(f"--out {out} exists; choose another file")
     records, rows = read_records(source)
     items = read_exam_items(source)[1] if any(_is_interview(row) for row in rows) else {}
     unknown = [row["item_id"] for row in rows if _is_interview(row) and row["item_id"] not in items]
@@ -27,10 +25,25 @@ def conversations(
     kept = [messages for messages in found if messages]
     if not kept:
         raise ValueError(f"{records} holds no conversations; only mt_bench, pairwise and kieval have them")
-    write_jsonl(out, [{"messages": messages} for messages in kept])
+    chat = [{"messages": messages} for messages in kept]
+    if out.exists():
+        if not _holds(out, chat):
+            raise ValueError(f"--out {out} exists and holds something else; choose another file")
+        print("nothing to do: done already")
+    else:
+        write_jsonl(out, chat)
     print(f"{len(kept)} conversations: {out}")
     if len(kept) < len(rows):
         print(f"{len(rows) - len(kept)} records without a reply are left out")
+
+
+def _holds(file: Path, rows: list[dict[str, Any]]) -> bool:
+    from proctor.atomic import read_jsonl
+
+    try:
+        return file.is_file() and read_jsonl(file) == rows
+    except ValueError:
+        return False
 
 
 def _is_interview(row: dict[str, Any]) -> bool:

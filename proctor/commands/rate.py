@@ -145,7 +145,8 @@ def _named(source: str) -> tuple[str, Path]:
 def _files(path: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
     """(candidate, records file, items) of a run folder, of a folder with records.jsonl, or of a file."""
     if (path / "experiment.yaml").is_file():
-        known = {item.id: item for item in _items(path / "exam" / "items.jsonl")}
+        frozen = [path / "exam" / "items.jsonl", *sorted((path / "stages").glob("exam.*/items.jsonl"))]
+        known = {item.id: item for file in frozen for item in _items(file)}
         stages = sorted(file for file in (path / "stages").glob("*.*/records.jsonl") if _is_exam(file.parent.name))
         if not stages:
             raise ValueError(f"run {path} has no finished exam: there is no stages/EXAM.CANDIDATE/records.jsonl")
@@ -162,7 +163,7 @@ def _files(path: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
 
 
 def _is_exam(stage: str) -> bool:
-    return not stage.startswith(("detect.", "train."))
+    return not stage.startswith(("detect.", "train.", "prefilter."))
 
 
 def _items(path: Path) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
@@ -32,7 +33,7 @@ def scripted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "base": "m",
         "roles": {"interactor": "m", "evaluator": "m"},
         "benchmark": {"format": "embedded", "limit": 20},
-        "candidates": {"one": {"model": "m"}},
+        "candidates": {"normal": {"model": "m"}},
         "exams": {
             "static": {"protocol": "static"},
             "kieval": {"protocol": "kieval", "limit": 3, "options": {"rounds": 2}},
@@ -45,7 +46,7 @@ def scripted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def benchmark_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A small ARC file and a small MMLU folder in their publishers' layouts."""
+    """A small ARC file, MMLU folder, GSM8K file and MT-Bench folder in their publishers' layouts."""
     folder = tmp_path_factory.mktemp("benchmarks")
     arc = folder / "arc.jsonl"
     arc.write_text(
@@ -70,12 +71,49 @@ def benchmark_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]
         (mmlu / split).mkdir(parents=True)
         rows = [f"In {split}: what is {i} + 1?,{i},{i + 1},{i + 2},{i + 3},B" for i in range(count)]
         (mmlu / split / f"counting_{split}.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return {"arc": arc, "mmlu": mmlu}
+    gsm8k = folder / "test.jsonl"
+    sums = [{"question": f"Ann has {i} pens and buys 4.", "answer": f"So {i + 4}.\n#### {i + 4}"} for i in range(4)]
+    gsm8k.write_text("".join(json.dumps(row) + "\n" for row in sums), encoding="utf-8")
+    mt_bench = folder / "mt_bench"
+    mt_bench.mkdir()
+    turns = [{"question_id": i, "category": "writing", "turns": [f"Name river {i}.", "Why?"]} for i in range(3)]
+    (mt_bench / "question.jsonl").write_text("".join(json.dumps(row) + "\n" for row in turns), encoding="utf-8")
+    return {"arc": arc, "mmlu": mmlu, "gsm8k": gsm8k, "mt_bench": mt_bench}
+
+
+@pytest.fixture(scope="module")
+def rated(tmp_path_factory: pytest.TempPathFactory, scripted_run: Path) -> dict[str, Path]:
+    """What stands between the commands on human ratings: the key, a filled sheet, the imported ratings."""
+    folder = tmp_path_factory.mktemp("rated")
+    result = proctor("rate", "export", "--records", scripted_run, "--out", folder / "rating")
+    assert result.returncode == 0, result.stderr
+    with (folder / "rating" / "sheet.csv").open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    for number, row in enumerate(rows):
+        row |= {"rater_1": str(1 + number % 4), "rater_2": str(1 + number % 3)}
+    with (folder / "anna.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    key = folder / "rating" / "key.jsonl"
+    result = proctor("rate", "import", "--sheet", folder / "anna.csv", "--key", key, "--out", folder / "rated")
+    assert result.returncode == 0, result.stderr
+    return {
+        "anna.csv": folder / "anna.csv",
+        "out/rating/key.jsonl": key,
+        "out/rated/ratings.jsonl": folder / "rated" / "ratings.jsonl",
+    }
 
 
 @pytest.mark.parametrize("command", commands())
 def test_commands_run(
-    command: str, tmp_path: Path, smollm: Path, tiny_model: Path, scripted_run: Path, benchmark_files: dict[str, Path]
+    command: str,
+    tmp_path: Path,
+    smollm: Path,
+    tiny_model: Path,
+    scripted_run: Path,
+    benchmark_files: dict[str, Path],
+    rated: dict[str, Path],
 ) -> None:
     words = shlex.split(command)[1:]
     texts = tmp_path / "texts.jsonl"
@@ -86,11 +124,19 @@ def test_commands_run(
         "PATH": str(benchmark_files[kind]),
         "runs/demo": str(scripted_run),
         "texts.jsonl": str(texts),
+        "runs/demo/stages/kieval.normal": str(scripted_run / "stages/kieval.normal"),
         "configs/experiments/demo.yaml": str(ROOT / "configs/experiments/demo.yaml"),
+        **{name: str(path) for name, path in rated.items()},
     }
     words = [swap.get(word, word) for word in words]
     if words[0] == "evaluate":
         words += ["--engine", "transformers", "--limit", "2"]
+    if "generate" in words:
+        words += ["-o", "max_tokens=8"]
+    if "mt_bench" in words:
+        words += ["-o", "comment_length=4", "-o", "candidate_tokens=8"]
+    if words[0] == "rejudge":
+        words += ["--engine", "transformers", "-o", "comment_length=4"]
     if "kieval" in words:
         words += ["-o", "rounds=1", "-o", "comment_length=4", "-o", "candidate_tokens=8", "-o", "interactor_tokens=8"]
     if words[0] == "train":
