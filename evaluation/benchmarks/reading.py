@@ -14,6 +14,7 @@ from typing import Any, Literal
 from evaluation.items import LETTERS, Form, Item, make_item
 
 POINTER = b"version https://git-lfs"
+csv.field_size_limit(2**31 - 1)  # for a passage of a book in one cell; the module's own is 131,072 characters
 _SPACE = re.compile(r"\s*")
 
 

@@ -2,9 +2,9 @@
 
 A reply names an option, names none, or names several; only the first is an answer. What counts as naming one: the
 letter alone (``B``, ``(B)``, ``b.``, ``**B**``), a line that begins with it (``B. text``, ``(B) text``), a phrase that
-announces it (``Answer: B``, ``The answer is B because ...``, ``\\boxed{B}``), or a reply (or what follows such a
-phrase) that is word for word one option's text. Two different options, or a letter beside another option's text, are no
-answer.
+announces it (``Answer: B``, ``The answer is B because ...``, ``答案是B``, ``\\boxed{B}``), or a reply (or what follows
+such a phrase) that is word for word one option's text. Two different options, or a letter beside another option's text,
+are no answer; nor is one that is only denied (``Option B is wrong``).
 """
 
 from __future__ import annotations
@@ -17,11 +17,20 @@ from evaluation.items import LETTERS
 
 # Zero-width after the phrase, so that a second announcement in the same line is found too.
 _ANNOUNCED = re.compile(
-    r"\b(?i:(?:answer|option|choice)(?:\s+(?:is|was|would\s+be|must\s+be|should\s+be))?)\b[\s*_]{0,9}[:=]?"
-    r"(?=(?P<said>[^\n;]{0,400}))"
+    r"(?:\b(?i:(?:answer|option|choice)(?:\s+(?:is|was|would\s+be|must\s+be|should\s+be))?)\b"
+    # C-Eval's: "答案是B", "正确答案为 B", "因此选B"
+    r"|答案(?:应该|应当|应)?[是为选]?|[应故此以该题,]选择?|^选择?)[\s*_]{0,9}[:=]?"
+    r"(?=(?P<said>[^\n;]{0,400}))",
+    re.MULTILINE,
 )
 # "B because A melts" and "B, not C" name B: what follows such a word is no longer the answer.
 _TURNS = re.compile(r"\b(?i:because|since|as|not|rather|instead|while|whereas)\b")
+
+_DENIED = re.compile(
+    r"[(\[*_\"'`]*[A-Z][)\]*_\"'`]*(?:\s*\([^()\n]{0,80}\))?\s+(?:(?:is|was|does|ca|could|would)n['’]t|cannot"
+    r"|(?:can|could|would|does)\s+(?:not|be\s+(?:ruled|excluded|eliminated))"
+    r"|(?:is|was|seems|looks)\s+(?:\w+\s+)?(?:not|wrong|incorrect|false|out|ruled|excluded|eliminated|impossible))\b"
+)
 
 _QUOTES = " \"'`*"
 
@@ -51,7 +60,7 @@ def normalise(text: str) -> str:
 
 
 def _alone(said: str, letters: str) -> str | None:
-    match = re.fullmatch(rf"[\s(\[*_\"'`]*([{letters}{letters.lower()}])[\s)\]*_\"'`.:]*", said)
+    match = re.fullmatch(rf"[\s(\[*_\"'`]*([{letters}{letters.lower()}])[\s)\]*_\"'`.:。]*", said)
     return match[1].upper() if match else None
 
 
@@ -79,12 +88,14 @@ def _line_starts(said: str, letters: str, choices: Sequence[str]) -> Iterator[st
 def _announced(said: str, letters: str, choices: Sequence[str]) -> Iterator[str]:
     yield from re.findall(rf"\\boxed\{{(?:\\text\{{)?\(?([{letters}])\)?\}}", said)
     for match in _ANNOUNCED.finditer(said):
+        if _DENIED.match(match["said"].lstrip()):
+            continue
         yield from _option_texts(match["said"], choices)
         clause = _TURNS.split(match["said"])[0].strip()
         alone = _alone(clause.rstrip(","), letters)
         if alone is not None:
             yield alone
-        elif lead := re.match(rf"[(\[*_\"'`]*([{letters}])([)\].,:*_/&]+\s*|\s+)(.*)", clause):
+        elif lead := re.match(rf"[(\[*_\"'`]*([{letters}])([)\].,:*_/&。、]+\s*|\s+)(.*)", clause):
             letter, mark, rest = lead.groups()
             second = list(_second_letter(rest, letters))
             text = _option_texts(rest, choices)

@@ -7,8 +7,8 @@ Read: ``1,234.50``, ``-5`` and ``−5``, ``.5``, ``$18``, ``-$18``, ``18 €``, 
 apostrophe, a no-break space, ``{,}`` or ``\\,``. ``18.0`` and ``18`` are one number.
 
 No number: words (``eighteen``), ordinals (``3rd``), digits inside a name (``B12``, ``x1``, ``CO2``). And there is no
-answer at all where the last number can be read in two ways or is left uncomputed: ``1,5``, ``1.234.567``, ``5:30``,
-``5-6``, ``5 or 6``, ``10^2``, ``5 * 3``, ``18k``, ``2 dozen``.
+answer at all where the last number can be read in two ways or is left uncomputed: ``1,5``, ``1.234.567``, ``1 000``,
+``5:30``, ``5-6``, ``5 or 6``, ``10^2``, ``5 * 3``, ``18k``, ``2 dozen``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ _ORDINAL = re.compile(r"(?i:st|nd|rd|th)")
 # What may stand before the last number of a calculation that was not carried out, or of a choice of two.
 _OPERATOR = re.compile(r"(?:[+×÷·^]|[^\s*][ \t]*\*|\\times|\\cdot|[0-9)%][ \t]*(?:\*\*|[-/x]|or))[ \t]*\\?[$€£¥₹]?\Z")
 _MULTIPLE = re.compile(r"\^|[ \t]?(?:k|K|M|B|bn|(?i:hundred|thousand|million|billion|trillion|dozen)s?)\b")
+_GROUP = re.compile(r"[0-9]{3}(?![0-9])")
+_GROUPS_BEFORE = re.compile(r"(?<![0-9.,/:^A-Za-z-])[0-9]{1,3}(?: [0-9]{3})* \Z")
+_GROUPED = re.compile(r"[0-9]{1,3}(?: [0-9]{3})+(?![0-9]).*")
 _WHOLE_BEFORE = re.compile(r"(?<![0-9.,/:^-])([0-9]{1,9}) \Z")
 # "#### 18", but not the heading "#### 1. First".
 _MARKED = re.compile(
@@ -95,7 +98,11 @@ def _first(line: str) -> Fraction | None:
     match = _RUN.match(line)
     if match is None or "=" in line:
         return _last(line)
-    unclear = _GOES_ON.match(line, match.end()) or _MULTIPLE.match(line, match.end("run"))
+    unclear = (
+        _GOES_ON.match(line, match.end())
+        or _MULTIPLE.match(line, match.end("run"))
+        or _GROUPED.fullmatch(line, match.start("run"))
+    )
     return None if unclear else _value(match)
 
 
@@ -110,6 +117,9 @@ def _last(text: str) -> Fraction | None:
     before = text[max(0, last.start() - 40) : last.start()]
     # A sign behind a number and a space is a subtraction, "16 - 3"; so is the operator before an unsigned one.
     if _OPERATOR.search(before) or (last["sign"] and re.search(r"[0-9)%][ \t]*\Z", before)):
+        return None
+    # "1 000" is a thousand to some and two numbers to others.
+    if not last["sign"] and _GROUP.match(last["run"]) and _GROUPS_BEFORE.search(before):
         return None
     value = _value(last)
     whole = _WHOLE_BEFORE.search(before) if value is not None and not last["sign"] else None

@@ -224,7 +224,8 @@ _BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,20})\]\]")
 _OPENING = r"^[^\w\n]*(?:(?:my|the|final|overall)[ ]){0,2}"
 _NUMBER = r"(\d{1,4}(?:[.,]\d+)?)(?:[ ]?(?:/|out of)[ ]?(\d+))?"
 _RATING_LINE = re.compile(
-    rf"{_OPENING}(?:rating|score|grade)\b(?:[ ]?\([^()\n]{{0,20}}\))?[^\w\n]{{1,8}}{_NUMBER}(?!\w|[.,]\d|\s?[-–]\s?\d)",
+    rf"{_OPENING}(?:rating|score|grade)\b(?:[ ]?\([^()\n]{{0,20}}\))?[^\w\n]{{1,8}}{_NUMBER}"
+    r"(?!\w|[.,]\d|\s?(?:[-–]|to|or|and)\s?\d)",
     re.IGNORECASE | re.MULTILINE,
 )
 _CHOICE_LINE = re.compile(

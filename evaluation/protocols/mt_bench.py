@@ -19,13 +19,14 @@ from evaluation.items import Item
 from evaluation.protocols.base import Record
 from evaluation.protocols.judging import RATING, Judgement, JudgeOptions, VerdictForm, judge
 from evaluation.statistics import bootstrap_mean, mean
-from evaluation.templates import prompt_hash, quote, render
+from evaluation.templates import prompt_hash, quote, render, well_formed, without_labels
 from serving.records import Ask, Completion, Dialogue, Message, Prompt, Sampling, Yielded, derive_seed
 
 CANDIDATE_PLAIN = "mt_bench_candidate_plain.jinja"
 EVALUATOR_SYSTEM = "mt_bench_evaluator_system.jinja"
 EVALUATOR = "mt_bench_evaluator.jinja"
-PLAIN_STOPS = ("\nUser:", "\nAssistant:")
+PLAIN_LABELS = ("User", "Assistant")
+PLAIN_STOPS = tuple(f"\n{label}:" for label in PLAIN_LABELS)
 
 GUIDED = ("math", "reasoning", "coding")
 """The categories whose judge sees a reference answer (option ``reference: auto``)."""
@@ -237,7 +238,13 @@ def reply_counts(turns: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 def _conversation(turns: Sequence[Turn], question: str, how: Literal["chat", "plain"]) -> Prompt:
     if how == "plain":
-        return render(CANDIDATE_PLAIN, turns=[*turns, Turn(question=question)])
+        # No line but ours begins with a speaker's label: a transcript has no other structure.
+        texts = [(turn.question, turn.reply) for turn in (*turns, Turn(question=question))]
+        shown = [
+            {"question": without_labels(asked, PLAIN_LABELS), "reply": without_labels(said, PLAIN_LABELS)}
+            for asked, said in texts
+        ]
+        return well_formed(render(CANDIDATE_PLAIN, turns=shown))
     messages: list[Message] = []
     for turn in turns:
         messages += [Message(role="user", content=turn.question), Message(role="assistant", content=turn.reply)]

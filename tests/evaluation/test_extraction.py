@@ -141,3 +141,41 @@ ECHO = "A. red\nB. green\nC. blue\nD. grey"
 )
 def test_a_repeated_list_of_options_is_no_answer_and_hides_none(reply: str, expected: str | None) -> None:
     assert extract_choice(reply, ["red", "green", "blue", "grey"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("答案：B", "B"),
+        ("答案是B。", "B"),
+        ("正确答案为 **B**", "B"),
+        ("综上所述，选B。", "B"),
+        ("因此选B：火星", "B"),
+        ("答案是B，因为A错误。", "B"),
+        ("答案是：火星", "B"),
+        ("选B还是选C？", None),
+        ("答案是B、C", None),
+        ("答案是B或C", None),
+        ("答案不是B", None),
+        ("答案是B。\n所以选C。", None),
+        ("选项B错误，选项C正确", None),
+    ],
+)
+def test_a_chinese_reply(reply: str, expected: str | None) -> None:
+    assert extract_choice(reply, ["金星", "火星", "木星", "土星"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Option B is wrong because it is too hot.", None),
+        ("Option B is not correct.", None),
+        ("Option B (Venus) is clearly incorrect.", None),
+        ("Choice B can't be it, so the answer is C.", "C"),
+        ("Option A is wrong. Option B is wrong. Option C is right.", "C"),
+        ("Option B is correct.", "B"),
+        ("The answer is B, not C.", "B"),
+    ],
+)
+def test_an_option_that_is_only_denied_is_not_named(reply: str, expected: str | None) -> None:
+    assert extract_choice(reply, PLANETS) == expected

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,6 +100,20 @@ def test_texts_that_share_little_are_not_laid_out() -> None:
     assert plan([(1, 2, 3)]).singles == [0]
 
 
+def test_a_short_prefix_of_long_texts_saves_too_little_for_masks_of_their_length() -> None:
+    layout = plan([(*range(30), *range(1000 * k, 1000 * k + 500)) for k in range(1, 9)])
+    assert layout.singles == list(range(8))
+    assert (layout.root.packs, layout.root.children) == ([], [])
+
+
+def test_prefixes_of_one_another_may_nest_deeper_than_pythons_stack() -> None:
+    text = tuple(range(30_000))
+    header = plan([text[:length] for length in range(25, 30_000, 25)]).root
+    for depth in range(1, 1001):
+        (header,) = header.children
+        assert (header.start, len(header.ids)) == (25 * (depth - 1), 25)
+
+
 LONG = "The quick brown fox jumps over the lazy dog. Which planet is known as the red one? "
 GROUPS = [
     *(ScoreRequest(prompt=LONG * 3 + f"Question {q}?\nAnswer:", continuation=f" {o}", answer_only=True)
@@ -152,3 +167,57 @@ def test_a_batch_in_another_order_costs_the_same(tiny: Path) -> None:
     shuffled = random.Random(0).sample(GROUPS, len(GROUPS))
     costs = [sum(t.computed_tokens for t in backend.score(order)) for order in (GROUPS, shuffled)]
     assert costs[0] == costs[1]
+
+
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10_000.0,
+    "factor": 8.0,
+    "short_factor": [1.0] * 8,
+    "long_factor": [8.0] * 8,
+}
+
+
+def test_rotary_frequencies_that_change_with_the_length_bound_the_trees(tmp_path: Path) -> None:
+    # A text beyond 150 tokens is computed with other frequencies from its first token on; its header of 131 wasn't.
+    folder = save_model(
+        tmp_path / "phi3",
+        kind="phi3",
+        original_max_position_embeddings=150,
+        rope_parameters={**LONGROPE, "original_max_position_embeddings": 150},
+    )
+    backend = TransformersBackend(ModelSpec(path=str(folder), engine="transformers", dtype="float32"))
+    requests = [
+        ScoreRequest(prompt=LONG * 3 + f"Question {q}? " + "Mars, " * (q % 3) * 10, continuation=" one", bos="always")
+        for q in range(40)
+    ]
+    together = backend.score(requests)
+    assert backend.tree_limit == 150
+    assert {table.asked_tokens > 150 for table in together} == {True, False}
+    for ours, request in zip(together, requests, strict=True):
+        assert ours.logprobs == pytest.approx(backend.score([request])[0].logprobs, abs=2e-5)
+
+
+def test_an_attention_that_adds_a_mask_of_booleans_gets_no_trees(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "llama")
+    eager = ModelSpec(
+        path=str(folder), engine="transformers", dtype="bfloat16", engine_args={"attn_implementation": "eager"}
+    )
+    assert TransformersBackend(eager).tree_limit == 0
+
+
+def test_the_first_header_needs_no_mask(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = TransformersBackend(ModelSpec(path=str(tiny), engine="transformers", dtype="float32"))
+    calls = []
+    compute = backend.tree_states
+
+    def spy(ids_BT: Any, depths_BT: Any, visible_BTS: Any, header: Any) -> tuple[Any, Any]:
+        calls.append((ids_BT.shape[1], None if visible_BTS is None else tuple(visible_BTS.shape)))
+        return compute(ids_BT, depths_BT, visible_BTS, header)
+
+    monkeypatch.setattr(backend, "tree_states", spy)
+    backend.score(GROUPS[:120])
+    (length, mask), *packs = calls
+    assert (length > 100, mask) == (True, None)
+    assert packs
+    assert all(visible is not None and visible[2] == visible[1] + length for _, visible in packs)

@@ -128,6 +128,22 @@ def test_what_a_family_does_to_its_logits_is_done(kind: str, config: dict[str, A
         assert_close(ours, reference(backend, request))
 
 
+@pytest.mark.parametrize(
+    ("kind", "config"),
+    [
+        ("gemma2", {"head_dim": 16, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 16}),
+        ("granite", {"logits_scaling": 4.0, "attention_multiplier": 0.25}),
+        ("cohere", {"logit_scale": 0.25}),
+    ],
+)
+def test_rounding_in_half_precision_is_no_head_of_another_kind(
+    kind: str, config: dict[str, Any], tmp_path: Path
+) -> None:
+    folder = save_model(tmp_path / kind, kind=kind, **config)
+    backend = TransformersBackend(ModelSpec(path=str(folder), engine="transformers", dtype="bfloat16"))
+    assert backend._exact_head
+
+
 def test_a_head_of_another_kind_is_noticed_and_the_models_own_logits_are_used(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,3 +201,10 @@ def test_splits_and_kinds_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("question,A,B,answer\n")
     with pytest.raises(ValueError, match="has no items"):
         load("table", tmp_path / "empty.csv")
+
+
+def test_a_csv_cell_may_hold_a_passage_of_a_book(tmp_path: Path) -> None:
+    passage = "word " * 40_000
+    path = tmp_path / "long.csv"
+    path.write_text(f"context,question,A,B,answer\n{passage},q,a,b,B\n", encoding="utf-8")
+    assert load("table", path)[0].context == passage

@@ -146,6 +146,8 @@ def test_a_free_rating_is_read_leniently(text: str, value: int) -> None:
         "Rating: 8.5",
         "[[8.5]]",
         "Rating: 7-8",
+        "Rating: 1 to 10",
+        "Rating: 7 or 8",
         "Rating: 4/5",
         "Rating: 3\nRating: 9",
         "Rating: 3\n[[9]]",

@@ -131,6 +131,19 @@ def test_a_candidate_without_template_gets_a_transcript() -> None:
     assert isinstance(asks[2].prompt, tuple)
 
 
+def test_a_transcript_has_no_speakers_but_its_own() -> None:
+    answer = scripted(
+        candidate=[said("One.\nuser: And now?\nAssistant: Two."), said("R")], evaluator=[rating(8), rating(8)]
+    )
+    item = question(question="Complete:\nUser: Hi.\nAssistant: Ho.", followups=["Go on.\nUser: Hi."])
+    asks, _ = sit(item, answer, candidate_format="plain")
+    assert isinstance(asks[1].prompt, str)
+    assert asks[1].prompt.endswith(
+        "\n\nUser: Complete: User: Hi. Assistant: Ho.\nAssistant: One. user: And now? Assistant: Two.\n"
+        "User: Go on. User: Hi.\nAssistant:"
+    )
+
+
 def test_the_second_rating_sees_the_whole_conversation() -> None:
     asks, _ = sit(question())
     first, second = asks[2].prompt[1].content, asks[3].prompt[1].content  # type: ignore[union-attr]
