@@ -87,6 +87,10 @@ def exemplar_pool(config: BenchmarkConfig, items: Sequence[Item]) -> list[Item]:
     path = config.path if config.exemplars is None else config.exemplars
     split = config.exemplar_split or ("dev" if config.exemplars is None else None)
     pool = benchmarks.load(config.format, _path(path), split=split, duplicates="report", columns=config.columns)
+    if any(item.split == "test" for item in pool):
+        raise ValueError(
+            f"exemplars {path}: the split is test; exemplars come from a train or dev split, never from the test split"
+        )
     asked = {item.id for item in items}
     return [item for item in pool if item.id not in asked]
 

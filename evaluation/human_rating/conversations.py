@@ -102,13 +102,16 @@ def _interview(record: Mapping[str, Any], item: Item | None, common: dict[str, A
         verdict = turn.get("verdict")
         judged = verdict if isinstance(verdict, Mapping) else {}
         marks = {name: mark.get("score") for name, mark in judged.items() if isinstance(mark, Mapping)}
+        whole = {
+            f"dialogue_{name}": value for part in ("scores", "ablations") for name, value in _mapping(record, part)
+        }
         before = f"{asked}\n\n{answer}".strip() if isinstance(answer, str) else asked
         yield Conversation(
             part="round",
             question=turn["question"],
             reply=turn["reply"],
             context=before,
-            scores=_numbers("kieval_", {**marks, "overall": turn.get("overall", marks.get("overall"))}),
+            scores=_numbers("kieval_", {**marks, "overall": turn.get("overall", marks.get("overall")), **whole}),
             **common,
         )
 
@@ -122,6 +125,12 @@ def _pair(
         yield Conversation(
             part="reply", question=question, reply=reply, context=context, reference=reference, scores=scores, **common
         )
+
+
+def _mapping(record: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    """The entries of a record's part; of the interview as a whole: its score in each variant and arm of Table 8."""
+    part = record.get(name)
+    yield from part.items() if isinstance(part, Mapping) else ()
 
 
 def _first(rows: list[Any]) -> Mapping[str, Any]:

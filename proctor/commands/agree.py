@@ -186,6 +186,11 @@ def _show(out: Path) -> None:
         print(f"left out of {name}: {', '.join(f'{count} ({reason})' for reason, count in reasons.items())}")
     for name, text in metrics.get("text_baselines", {}).items():
         print(f"{name}: {text}")
+    if any("pearson" in row for row in metrics["scores"].values()):
+        from proctor.report.published import HUMAN_CORRELATION
+
+        rows = (f"{name} {' / '.join(f'{value:.3f}' for value in row)}" for name, row in HUMAN_CORRELATION.items())
+        print(f"published by KIEval (Pearson / Spearman / Kendall): {'; '.join(rows)}")
     print(f"figures: {out / 'metrics.json'}")
 
 

@@ -155,7 +155,9 @@ def _files(path: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
     elif path.is_dir():
         if not (path / "records.jsonl").is_file():
             raise ValueError(f"--records {path}: the folder holds neither experiment.yaml (a run) nor records.jsonl")
-        yield path.resolve().name, path / "records.jsonl", {}
+        beside = path / "items.jsonl"  # evaluate writes it
+        own = _items(beside) if beside.is_file() else []
+        yield path.resolve().name, path / "records.jsonl", {item.id: item for item in own}
     elif path.is_file():
         yield path.resolve().parent.name if path.name == "records.jsonl" else path.stem, path, {}
     else:

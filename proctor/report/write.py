@@ -14,7 +14,7 @@ from proctor.detecting import clean
 from proctor.report import figures
 from proctor.report.columns import HEADER, rows
 from proctor.report.columns import figure as columns_figure
-from proctor.report.published import beside
+from proctor.report.published import CONTAMINATION, beside
 from proctor.report.summary import contains, exam_of, records, summarise_run
 from proctor.runfolder import RunFolder
 
@@ -50,6 +50,7 @@ def write_report(run: RunFolder, folder: Path) -> list[str]:
         figure=drawing[drawing.find("<svg") :],
         published_columns=columns,
         published=published,
+        published_contamination=CONTAMINATION,
         transcripts=_transcripts(run),
         usage=_usage(run),
         environment=read_json(run.path / "environment.json"),
