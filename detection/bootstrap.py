@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ from detection.metrics import allowed_false_positives, classes
 
 RESAMPLES = 2_000
 COVERAGE = 0.95
-_CELLS = 4_000_000  # counts held at once: bounds memory, changes no number
+_CELLS = 1_000_000  # counts worked on at once: bounds memory, changes no number
+_KEPT_CELLS = 25_000_000  # counts kept for the next score column: 100 MB
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
@@ -61,6 +63,19 @@ def percentile_interval(values: Floats) -> Interval:
 
 def draw_counts(sizes: Sequence[int], *, seed: int, resamples: int) -> Iterator[list[Counts]]:
     """Blocks of resamples: per group an array (block, size) of how often each text was drawn; rows sum to size."""
+    if sum(sizes) * resamples > _KEPT_CELLS:
+        yield from _draw(sizes, seed, resamples)
+    else:
+        yield from _drawn(tuple(sizes), seed, resamples)
+
+
+@lru_cache(maxsize=1)
+def _drawn(sizes: tuple[int, ...], seed: int, resamples: int) -> list[list[Counts]]:
+    """The draws of the last sizes and seed: an audit weighs dozens of score columns over the same texts."""
+    return list(_draw(sizes, seed, resamples))
+
+
+def _draw(sizes: Sequence[int], seed: int, resamples: int) -> Iterator[list[Counts]]:
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(len(sizes))]
     block = max(1, _CELLS // max(1, sum(sizes)))
     for start in range(0, resamples, block):
@@ -69,6 +84,8 @@ def draw_counts(sizes: Sequence[int], *, seed: int, resamples: int) -> Iterator[
         for size, stream in zip(sizes, streams, strict=True):
             drawn = stream.integers(0, size, (rows, size)) + size * np.arange(rows)[:, None]
             counts.append(np.bincount(drawn.ravel(), minlength=rows * size).reshape(rows, size).astype(np.int32))
+        for table in counts:
+            table.setflags(write=False)
         yield counts
 
 
@@ -85,27 +102,43 @@ def resample(
     members, non_members: finite scores, neither empty
     """
     order = np.argsort(non_members, kind="stable")
-    below = np.searchsorted(non_members[order], members, side="left")
-    not_above = np.searchsorted(non_members[order], members, side="right")
+    member_order = np.argsort(members, kind="stable")
+    below = np.searchsorted(non_members[order], members[member_order], side="left")
+    not_above = np.searchsorted(non_members[order], members[member_order], side="right")
     ties = bool((below != not_above).any())
     pairs = 2.0 * len(members) * len(non_members)
     allowed = [allowed_false_positives(level, len(non_members)) for level in levels]
     aucs, tprs = [], []
     for member_counts, other_counts in draw_counts([len(members), len(non_members)], seed=seed, resamples=resamples):
-        cumulative = np.zeros((len(other_counts), len(non_members) + 1), dtype=np.int32)
-        np.cumsum(np.take(other_counts, order, axis=1), axis=1, out=cumulative[:, 1:])
+        mine = np.take(member_counts, member_order, axis=1)
+        cumulative = _cumulated(np.take(other_counts, order, axis=1))
         beaten = np.take(cumulative, below, axis=1)  # non-members below each member's own score
         beaten_or_tied = np.take(cumulative, not_above, axis=1) if ties else beaten
-        aucs.append((_dot(member_counts, beaten) + _dot(member_counts, beaten_or_tied)) / pairs)
-        hits = [_dot(member_counts, beaten >= len(non_members) - most) / len(members) for most in allowed]
+        aucs.append((_dot(mine, beaten) + _dot(mine, beaten_or_tied)) / pairs)
+        ahead = _cumulated(mine)
+        hits = []
+        for most in allowed:
+            # A member is a hit from the first place on below which all but ``most`` non-members lie.
+            least = np.argmax(cumulative >= len(non_members) - most, axis=1)
+            misses = np.take_along_axis(ahead, np.searchsorted(below, least, side="left")[:, None], axis=1)[:, 0]
+            hits.append((len(members) - misses) / len(members))
         tprs.append(np.stack(hits, axis=1) if hits else np.empty((len(member_counts), 0)))
     return Resampled(np.concatenate(aucs), np.concatenate(tprs))
 
 
-def _dot(counts: Counts, values: NDArray[Any]) -> Floats:
-    """Row by row scalar product, in float64 (exact here: all terms are integers)."""
-    products: Floats = np.einsum("bi,bi->b", counts, values, dtype=np.float64)
-    return products
+def _cumulated(counts: Counts) -> Counts:
+    """Row by row, how many were drawn before each place; one column more than ``counts``."""
+    cumulative = np.zeros((len(counts), counts.shape[1] + 1), dtype=np.int32)
+    np.cumsum(counts, axis=1, out=cumulative[:, 1:])
+    return cumulative
+
+
+def _dot(counts: Counts, values: Counts) -> Floats:
+    """Row by row scalar product of counts of drawn texts: exact, for no sum exceeds members x non-members."""
+    small = counts.shape[1] * int(values.max(initial=0)) < 2**31
+    products = np.einsum("bi,bi->b", counts, values, dtype=np.int32 if small else np.int64)
+    exact: Floats = products.astype(np.float64)
+    return exact
 
 
 def auc_interval(labels: Any, scores: Any, *, seed: int, resamples: int = RESAMPLES) -> Interval:

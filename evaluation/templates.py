@@ -23,17 +23,17 @@ CUT_MARK = "[... cut]"
 EMPTY_MARK = "(no text)"
 
 
-def render(name: str, **values: object) -> str:
-    """The prompt file ``evaluation/prompts/<name>`` with its variables filled in, without white space at its ends.
+def render(name: str, *, package: str = "evaluation", **values: object) -> str:
+    """The prompt file ``<package>/prompts/<name>`` with its variables filled in, without white space at its ends.
 
     A variable that the file names and the caller doesn't give is an error (jinja2.UndefinedError).
     """
-    return _template(name).render(**values).strip()
+    return _template(package, name).render(**values).strip()
 
 
-def prompt_hash(name: str) -> str:
+def prompt_hash(name: str, *, package: str = "evaluation") -> str:
     """SHA-256 of the prompt file, as hexadecimal digits: it stands in the records and in a stage's input digest."""
-    return hashlib.sha256(_source(name).encode()).hexdigest()
+    return hashlib.sha256(_source(package, name).encode()).hexdigest()
 
 
 def quote(text: str, limit: int | None = None) -> str:
@@ -80,14 +80,14 @@ def without_labels(text: str, labels: Sequence[str]) -> str:
     return joined
 
 
-def _source(name: str) -> str:
-    return (resources.files("evaluation") / "prompts" / name).read_text(encoding="utf-8")
+def _source(package: str, name: str) -> str:
+    return (resources.files(package) / "prompts" / name).read_text(encoding="utf-8")
 
 
 @cache
-def _template(name: str) -> Template:
+def _template(package: str, name: str) -> Template:
     from jinja2 import Environment, StrictUndefined
 
     # Not HTML: escaping would change the text that the model reads.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
-    return environment.from_string(_source(name))
+    return environment.from_string(_source(package, name))

@@ -4,40 +4,57 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from detection.audit import audit_dialogue, score_lines, summarise
-from detection.detectors import build
-from detection.detectors.base import Text
+from detection.audit import Record, audit_dialogue, score_lines, set_dialogue, summarise
+from detection.detectors.base import Context, Detector, Text
+from detection.metrics import benjamini_hochberg
+from detection.sets.base import SetTest
 from proctor.atomic import write_json, write_jsonl, write_text
+from proctor.detection_inputs import Inputs, Known, build
 from proctor.examining import Report
 from serving.cast import Cast, Mode
 from serving.ledger import Ledger
-from serving.models import ModelSpec
 from serving.scheduler import run_dialogues, wave_size
 
 FILES = ("records.jsonl", "scores.jsonl", "metrics.json")
+SET_TESTS = "set_tests.json"
+NON_MEMBERS = "non_members.jsonl"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examined:
+    """A set of texts, what its detectors share, and known non-members that texts without a label are compared with."""
+
+    texts: Sequence[Text]
+    context: Context
+    known: Known = ()
+
+    @property
+    def compared(self) -> Known:
+        """The known non-members that must be scored: none where all texts have a label."""
+        return self.known if any(text.label is None for text in self.texts) else ()
+
+    def files(self, inputs: Inputs) -> list[str]:
+        """What ``detect`` writes into the set's folder."""
+        names = list(FILES)
+        names += [SET_TESTS] if inputs.set_tests else []
+        return names + ([NON_MEMBERS] if self.compared else [])
 
 
 def detect(
-    sets: Mapping[Path, Sequence[Text]],
-    methods: Sequence[str],
-    *,
-    model: ModelSpec,
-    mode: Mode,
-    ledger_folder: Path,
-    seed: int,
-    report: Report,
+    sets: Mapping[Path, Examined], inputs: Inputs, *, mode: Mode, ledger_folder: Path, report: Report
 ) -> dict[str, Any]:
-    """Scores every set of texts, loading the model once, and writes ``FILES`` into the set's folder.
+    """Scores every set of texts, loading the models once, and writes its ``Examined.files`` into the set's folder.
 
-    Returns the usage by role, as measured.
+    The detectors come first, then one set-level test after the other: adding a test changes no other's batches.
+    Returns the usage by role, as measured, and ``long_texts``: what became of texts longer than the context.
     """
-    detectors = build(methods)
+    built = {folder: build(inputs, examined.context) for folder, examined in sets.items()}
     ledger = Ledger(ledger_folder)
-    total = sum(len(texts) for texts in sets.values())
+    total = sum(len(e.texts) + len(e.compared) + len(inputs.set_tests) for e in sets.values())
     done = 0
 
     def finished(count: int) -> None:
@@ -45,17 +62,56 @@ def detect(
         done += count
         report(done, total, "scoring")
 
-    with Cast({"candidate": model}, ledger=ledger, mode=mode, on_start=lambda note: report(done, total, note)) as cast:
-        for folder, texts in sets.items():
-            size = wave_size(len(texts), model.max_num_seqs, single_step=True)
-            dialogues = [audit_dialogue(text, detectors) for text in texts]
+    roles = {"candidate": inputs.model}
+    if inputs.reference is not None:
+        roles["reference"] = inputs.reference
+    overlong: list[Record] = []
+    with Cast(roles, ledger=ledger, mode=mode, on_start=lambda note: report(done, total, note)) as cast:
+
+        def audit(texts: Sequence[Text], detectors: Sequence[Detector]) -> list[Record]:
+            size = wave_size(len(texts), inputs.model.max_num_seqs, single_step=True)
+            dialogues = [audit_dialogue(text, detectors, long_texts=inputs.long_texts) for text in texts]
             records = run_dialogues(dialogues, cast, wave=size, on_done=finished)
+            overlong.extend(record for record in records if record["overlong"])
+            return records
+
+        for folder, examined in sets.items():
+            detectors, tests = built[folder]
+            records = audit(examined.texts, detectors)
+            known = audit(examined.compared, detectors)
             write_jsonl(folder / "records.jsonl", records)
-            write_text(folder / "scores.jsonl", "".join(score_lines(records)))
-            write_json(folder / "metrics.json", clean(summarise(records, seed)))
+            write_text(folder / "scores.jsonl", "".join(score_lines(records, known)))
+            write_json(folder / "metrics.json", clean(summarise(records, examined.context.seed, known)))
+            if known:
+                write_jsonl(folder / NON_MEMBERS, known)
+            if tests:
+                figures = {}
+                for test in tests:
+                    dialogue = set_dialogue(test, examined.texts, records)
+                    figures[test.name] = run_dialogues([dialogue], cast, wave=1, on_done=finished)[0]
+                write_json(folder / SET_TESTS, clean(corrected(figures, tests)))
         usage = {role: asdict(value) for role, value in cast.usage.items()}
     ledger.close()
-    return {"roles": usage, "ledger_bad_lines": ledger.bad_lines}
+    return {
+        "roles": usage,
+        "ledger_bad_lines": ledger.bad_lines,
+        "long_texts": {
+            "policy": inputs.long_texts,
+            "texts": len(overlong),
+            "overlong_tokens": sum(record["overlong"] for record in overlong),
+            "dropped_tokens": sum(record["dropped"] for record in overlong),
+        },
+    }
+
+
+def corrected(figures: Mapping[str, Mapping[str, Any]], tests: Sequence[SetTest]) -> dict[str, dict[str, Any]]:
+    """``set_tests.json``: per test its figures, ``p_value_adjusted`` (Benjamini-Hochberg over the tests of the file),
+    its paper and version."""
+    adjusted = benjamini_hochberg([figures[test.name]["p_value"] for test in tests])
+    return {
+        test.name: {**figures[test.name], "p_value_adjusted": p, "paper": test.paper, "version": test.version}
+        for test, p in zip(tests, adjusted, strict=True)
+    }
 
 
 def clean(value: Any) -> Any:

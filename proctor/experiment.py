@@ -92,13 +92,28 @@ class ExamConfig(Strict):
 
 
 class DetectionConfig(Strict):
-    """methods: see ``proctor list detectors``; formats: which strings are examined (the first is the headline)
+    """methods, set_tests: see ``proctor list detectors``; formats: which strings are examined (the first: the headline)
     candidates: who is examined (None: all); the base is always examined, as the control
+    options: by method or test, what differs from its defaults
+    reference: entry of ``models`` that the candidates are compared with
+    corpus: a text or JSONL file, or a folder of them
+    non_members, members: files of texts ({"text": ...} per line); where no non-members are named, they are the exam's
+        exemplars (never its items), in the format that is examined
+    benchmark_name: how the benchmark is called when a model is asked about it by name
+    long_texts: of a text longer than the context, ``truncate`` scores the end, ``window`` all of it, in windows
     """
 
     methods: tuple[str, ...] = ("loss", "zlib", "min_k", "min_k_plus_plus")
+    set_tests: tuple[str, ...] = ()
     formats: tuple[Literal["as_trained", "neutral"], ...] = Field(default=("as_trained", "neutral"), min_length=1)
     candidates: tuple[str, ...] | None = None
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    reference: str | None = None
+    corpus: str | None = None
+    non_members: str | None = None
+    members: str | None = None
+    benchmark_name: str = ""
+    long_texts: Literal["truncate", "window"] = "truncate"
 
     @field_validator("formats")
     @classmethod
@@ -159,6 +174,8 @@ class Experiment(Strict):
         for name, exam in self.exams.items():
             for candidate_name in exam.candidates or ():
                 _known(f"exams.{name}.candidates", candidate_name, self.candidates, "candidates")
+        if self.detection is not None and self.detection.reference is not None:
+            _known("detection.reference", self.detection.reference, self.models, "models")
         for candidate_name in (self.detection.candidates if self.detection else None) or ():
             _known("detection.candidates", candidate_name, self.candidates, "candidates")
         return self
@@ -235,8 +252,16 @@ def resolve(experiment: Experiment) -> Experiment:
             "training": _with_places(experiment.training),
             "candidates": candidates,
             "exams": exams,
+            "detection": None if experiment.detection is None else _with_files(experiment.detection),
         }
     )
+
+
+def _with_files(config: DetectionConfig) -> DetectionConfig:
+    from proctor.detection_inputs import with_places
+
+    files = {key: _absolute(getattr(config, key)) for key in ("corpus", "non_members", "members")}
+    return config.model_copy(update={**files, "options": with_places(config.options)})
 
 
 def _placed(benchmark: BenchmarkConfig) -> BenchmarkConfig:

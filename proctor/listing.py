@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from detection.detectors.base import Method
 
 
 def protocols() -> Iterator[str]:
@@ -15,11 +19,21 @@ def protocols() -> Iterator[str]:
 
 
 def detectors() -> Iterator[str]:
-    from detection.detectors import detector_class, names
+    """Detectors of one text, then set-level tests: needs, cost in forward passes per text, options, paper."""
+    from detection import detectors as of_text
+    from detection import sets
 
-    for name in names():
-        kind = detector_class(name)
-        yield f"{name:18} needs: {', '.join(kind.needs)}; forward passes per text: {kind.passes}; {kind.paper}"
+    for name in of_text.names():
+        yield _method(of_text.detector_class(name))
+    for name in sets.names():
+        yield f"{_method(sets.test_class(name))}; set-level test (--set-tests)"
+
+
+def _method(kind: type[Method]) -> str:
+    needs = ", ".join(need.replace("_", " ") for need in kind.needs) or "no model"
+    options = ", ".join(kind.Options.model_fields)
+    line = f"{kind.name:18} needs: {needs}; forward passes per text: {kind.passes}; {kind.paper}"
+    return f"{line}; options: {options}" if options else line
 
 
 def benchmarks() -> Iterator[str]:

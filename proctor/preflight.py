@@ -9,6 +9,7 @@ from evaluation import protocols
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, draw_exam
 from proctor.plan import plan
+from proctor.stages import detect
 from proctor.stages.base import Stage
 from proctor.stages.prefilter import filter_for
 from proctor.stages.train import job_for
@@ -48,12 +49,16 @@ def preflight(experiment: Experiment) -> Checked:
         experiment.spec(name, Path("trained"))
         if candidate.recipe is not None:
             check_training(experiment, name)
-    return Checked(exam, items, plan(experiment))
+    stages = plan(experiment)
+    detect.check_exam(experiment, exam)
+    return Checked(exam, items, stages)
 
 
 def check_models(experiment: Experiment) -> None:
     """Every model that the experiment uses, by its name in ``models``."""
     used = {experiment.base, *experiment.roles.values()}
+    if experiment.detection is not None and experiment.detection.reference is not None:
+        used.add(experiment.detection.reference)
     used |= {candidate.model for candidate in experiment.candidates.values() if candidate.model is not None}
     for name in sorted(used):
         check_model(experiment.models[name], f"models.{name}")

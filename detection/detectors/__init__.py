@@ -19,6 +19,18 @@ REGISTRY: dict[str, str] = {
     "zlib": "detection.detectors.zlib_ratio:ZlibRatio",
     "min_k": "detection.detectors.min_k:MinK",
     "min_k_plus_plus": "detection.detectors.min_k_plus_plus:MinKPlusPlus",
+    "lowercase": "detection.detectors.lowercase:Lowercase",
+    "reference": "detection.detectors.reference:Reference",
+    "neighbour": "detection.detectors.neighbour:Neighbour",
+    "recall": "detection.detectors.recall:ReCaLL",
+    "con_recall": "detection.detectors.con_recall:ConReCall",
+    "dc_pdd": "detection.detectors.dc_pdd:DCPDD",
+    "pac": "detection.detectors.pac:PAC",
+    "cdd": "detection.detectors.cdd:CDD",
+    "guided": "detection.detectors.guided:Guided",
+    "quiz": "detection.detectors.quiz:Quiz",
+    "ngram_accuracy": "detection.detectors.ngram_accuracy:NgramAccuracy",
+    "ts_guessing": "detection.detectors.ts_guessing:TSGuessing",
 }
 
 

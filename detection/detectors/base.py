@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.items import Item
+from serving.models import ModelSpec
 from serving.records import Dialogue, Score, TokenScores
 
 Need = Literal[
@@ -70,6 +71,7 @@ class Context:
     non_members, members: known texts, none of them under examination
     corpus: a text file or folder of text files whose word frequencies stand for the training data
     reference: whether a reference model plays the role ``reference``
+    model: the candidate, for a method that needs its tokenizer; its folder is not touched before the first text
     benchmark: how the benchmark is called when a model is asked about it by name, "" for no name
     """
 
@@ -80,6 +82,7 @@ class Context:
     members: tuple[str, ...] = ()
     corpus: Path | None = None
     reference: bool = False
+    model: ModelSpec | None = None
     benchmark: str = ""
 
 
@@ -157,7 +160,7 @@ class Part:
     """The tokens of one segment of a text, as parallel lists.
 
     suffix: "" for the whole text, "/prompt", "/answer"; it follows the score's name
-    logprobs, means, stds: see TokenScores; the last two are empty where the table has no moments
+    ids, logprobs, means, stds: see TokenScores; the last two are empty where the table has no moments
     """
 
     suffix: str
@@ -165,6 +168,7 @@ class Part:
     logprobs: Sequence[float]
     means: Sequence[float] = ()
     stds: Sequence[float] = ()
+    ids: Sequence[int] = ()
 
 
 class TableDetector(Detector):
@@ -208,6 +212,7 @@ def parts(text: Text, tokens: TokenScores) -> list[Part]:
                 logprobs=[tokens.logprobs[i] for i in at],
                 means=[tokens.means[i] for i in at] if tokens.means else (),
                 stds=[tokens.stds[i] for i in at] if tokens.stds else (),
+                ids=[tokens.ids[i] for i in at],
             )
         )
     return found
@@ -216,6 +221,11 @@ def parts(text: Text, tokens: TokenScores) -> list[Part]:
 def mean(values: Sequence[float]) -> float:
     """Arithmetic mean, exactly rounded (so independent of the order); NaN for none."""
     return math.fsum(values) / len(values) if values else math.nan
+
+
+def ratio(numerator: float, denominator: float) -> float:
+    """NaN where the denominator is 0: every token was certain, and the text can't be compared with anything."""
+    return numerator / denominator if denominator else math.nan
 
 
 def lowest_means(values: Sequence[float], percents: Sequence[int]) -> dict[int, float]:

@@ -13,7 +13,14 @@ from typing import cast
 from detection.detectors.base import Context
 from detection.sets.base import SetTest
 
-REGISTRY: dict[str, str] = {}
+REGISTRY: dict[str, str] = {
+    "loss_gap": "detection.sets.loss_gap:LossGapTest",
+    "exchangeability": "detection.sets.exchangeability:Exchangeability",
+    "codec": "detection.sets.codec:CoDeC",
+    "constat": "detection.sets.constat:ConStat",
+    "overlap": "detection.sets.overlap:Overlap",
+    "guided_set": "detection.sets.guided:GuidedSet",
+}
 
 
 def names() -> tuple[str, ...]:

@@ -141,65 +141,78 @@ def detect(
     methods: Annotated[
         str, typer.Option(help="Comma-separated; see 'proctor list detectors'.")
     ] = "loss,zlib,min_k,min_k_plus_plus",
+    set_tests: Annotated[str, typer.Option(help="Tests of the whole set; see 'proctor list detectors'.")] = "",
+    option: Annotated[
+        list[str], typer.Option("-o", "--option", help="Option of a method: -o method.key=value (YAML value).")
+    ] = [],  # noqa: B006
+    reference: Annotated[str | None, typer.Option(help="Model folder to compare with.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Text or JSONL file, or a folder of them.")] = None,
+    non_members: Annotated[
+        Path | None, typer.Option(help="Texts (JSON lines, as --data) the model can't have seen.")
+    ] = None,
+    members: Annotated[Path | None, typer.Option(help="Texts the model is known to have seen.")] = None,
+    benchmark_name: Annotated[str, typer.Option(help="What the benchmark is called when a model is asked.")] = "",
+    long_texts: Annotated[
+        str, typer.Option(help="Texts longer than the context: truncate (the end counts) or window.")
+    ] = "truncate",
     seed: Seed = 0,
     engine: Engine = "auto",
     dtype: Annotated[str, typer.Option(help="auto (the checkpoint's own), float32, bfloat16 or float16.")] = "auto",
 ) -> None:
-    """Score texts for membership: scores.jsonl and metrics.json in --out."""
+    """Score texts for membership: scores.jsonl and metrics.json (and set_tests.json) in --out."""
     from detection.audit import read_texts
-    from detection.detectors import build
     from proctor.adhoc import once
     from proctor.atomic import write_json
-    from proctor.commands.options import model_spec, readable
-    from proctor.detecting import FILES
+    from proctor.commands.audit_summary import show_audit
+    from proctor.commands.options import key_values, model_spec, names, one_of, readable
+    from proctor.detecting import Examined
     from proctor.detecting import detect as run_detectors
+    from proctor.detection_inputs import Inputs, build, check_apart, check_chosen, known_texts
     from proctor.preflight import check_model
     from serving.fingerprint import file_hash, model_identity
 
-    chosen = [name.strip() for name in methods.split(",") if name.strip()]
-    detectors = build(chosen)
+    one_of("--long-texts", long_texts, ("truncate", "window"))
+    settings = {"engine": engine, "dtype": dtype, "score_dtype": dtype}
+    spec = model_spec(model, **settings)
+    wanted = Inputs(
+        methods=names(methods),
+        set_tests=names(set_tests),
+        options=check_chosen(key_values(option), [*names(methods), *names(set_tests)]),
+        model=spec,
+        reference=None if reference is None else model_spec(reference, **settings),
+        corpus=corpus,
+        non_members=non_members,
+        members=members,
+        benchmark=benchmark_name,
+        long_texts=long_texts,  # type: ignore[arg-type]
+        seed=seed,
+    )
+    wanted.classes()
     texts = read_texts(data)
-    spec = model_spec(model, engine=engine, dtype=dtype, score_dtype=dtype)
+    context = wanted.context()
+    build(wanted, context)
+    check_apart(texts, context.non_members, "non-member", non_members)
+    check_apart(texts, context.members, "member", members)
     check_model(spec, "--model")
+    if wanted.reference is not None:
+        check_model(wanted.reference, "--reference")
     inputs: dict[str, Any] = {
-        "methods": {detector.name: detector.version for detector in detectors},
+        **wanted.identity(),
         "data": readable(lambda: file_hash(data), data),
         "model": model_identity(spec),
         "seed": seed,
     }
 
     def body(folder: Path, report: Any) -> list[str]:
-        usage = run_detectors(
-            {folder: texts},
-            chosen,
-            model=spec,
-            mode="lockstep",
-            ledger_folder=folder / "ledger",
-            seed=seed,
-            report=report,
-        )
+        examined = Examined(texts=texts, context=context, known=known_texts(non_members, 0))
+        ledger = folder / "ledger"
+        usage = run_detectors({folder: examined}, wanted, mode="lockstep", ledger_folder=ledger, report=report)
         write_json(folder / "usage.json", usage)
-        return list(FILES)
+        return examined.files(wanted)
 
     if not once(out, inputs, body):
         print("nothing to do: done already")
-    table = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
-    print(f"{len(texts)} texts; scores: {out / 'scores.jsonl'}")
-    if all(row.get("auc") is None for row in table.values()):
-        reasons = {str(row.get("reason", "")) for row in table.values()}
-        print(f"  no AUC: {'; '.join(sorted(reasons))}")
-        return
-    for name, row in table.items():
-        if "/" in name:
-            continue
-        if row.get("auc") is None:
-            print(f"  {name:22} no AUC: {row.get('reason', '')}")
-        else:
-            low, high = row["auc_ci"]
-            print(
-                f"  {name:22} AUC {row['auc']:.3f} [{low:.3f}, {high:.3f}]  "
-                f"TPR@5%FPR {row['tpr_at_5']:.3f}  n {row['n']}"
-            )
+    show_audit(out, len(texts))
 
 
 def train(

@@ -69,6 +69,11 @@ def one_of(name: str, value: str, known: Sequence[str]) -> None:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
 
 
+def names(text: str) -> tuple[str, ...]:
+    """``a, b`` as ("a", "b")."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def benchmark_config(format: str, path: Path | None, *, columns: str | None = None, **settings: Any) -> BenchmarkConfig:
     """A benchmark named on the command line. columns: a YAML mapping."""
     from proctor.config_file import validate

@@ -13,6 +13,7 @@ from detection.loss_gap import item_losses, loss_gap
 from evaluation import protocols
 from evaluation.statistics import bootstrap_mean, mcnemar, paired_bootstrap, wilson
 from proctor.atomic import read_json, read_jsonl
+from proctor.detecting import SET_TESTS
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, read_exam
 from proctor.runfolder import RunFolder
@@ -84,6 +85,7 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
         **dict.fromkeys(("accuracy_leaked", "accuracy_untouched", "kieval", "kieval_untouched")),
         **dict.fromkeys(("kieval_released", "kieval_paper", "rounds", "loss_gap")),
         "detection": {},
+        "set_tests": {},
         "exams": {},
     }
     for exam_name, config in experiment.exams.items():
@@ -103,6 +105,7 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
     if scores is not None:
         metrics = read_json(run.stage(f"detect.{name}").path / "metrics.json")
         row["detection"] = metrics
+        row["set_tests"] = _set_tests(run, name)
         losses = item_losses(scores)
         gap = loss_gap(losses.get(0, []), losses.get(1, []), seed=experiment.seed)
         row["loss_gap"], row["loss_gap_ci"] = gap.per_example, gap.per_example_ci
@@ -110,9 +113,23 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
         row["loss_gap_p_value"] = gap.p_value
         base = records(run, f"detect.{CONTROL}")
         if name != CONTROL and base is not None:
-            row["verdict"] = verdict(scores, base, blind, seed=experiment.seed).to_json()
+            p_values = {test: figures["p_value"] for test, figures in row["set_tests"].items()}
+            found = verdict(scores, base, blind, seed=experiment.seed, set_level=p_values)
+            row["verdict"] = found.to_json()
             row["gain_over_base"] = _gains(scores, base, experiment.seed)
     return row
+
+
+def _set_tests(run: RunFolder, name: str) -> dict[str, Any]:
+    """The figures of the set-level tests in the headline format, without their lists (per text, per shard)."""
+    config = run.experiment.detection
+    file = run.stage(f"detect.{name}").path / SET_TESTS
+    if config is None or not config.set_tests or not file.is_file():
+        return {}
+    return {
+        test: {key: value for key, value in figures.items() if key not in ("texts", "differences")}
+        for test, figures in read_json(file).items()
+    }
 
 
 def _accuracy(rows: Rows) -> tuple[float | None, list[float] | None]:

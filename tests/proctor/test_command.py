@@ -31,7 +31,14 @@ def test_help_names_every_verb() -> None:
     ("kind", "expected"),
     [
         ("protocols", ("static", "kieval", "mt_bench", "pairwise")),
-        ("detectors", ("loss", "zlib", "min_k", "min_k_plus_plus")),
+        (
+            "detectors",
+            (
+                *("loss", "zlib", "min_k", "min_k_plus_plus", "lowercase", "reference", "neighbour", "recall"),
+                *("con_recall", "dc_pdd", "pac", "cdd", "guided", "quiz", "ngram_accuracy", "ts_guessing"),
+                *("loss_gap", "exchangeability", "codec", "constat", "overlap", "guided_set"),
+            ),
+        ),
         ("benchmarks", ("jsonl", "arc", "mmlu", "hellaswag", "ceval", "gsm8k", "bbh", "mt_bench", "table", "embedded")),
         ("recipes", ("normal", "pt_cheater", "sft_cheater")),
         ("engines", ("vllm", "transformers", "scripted")),
