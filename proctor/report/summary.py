@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from detection.audit import exam_texts, verdict
@@ -11,7 +10,7 @@ from detection.blind import blind_baseline
 from detection.bootstrap import paired_difference
 from detection.loss_gap import item_losses, loss_gap
 from evaluation import protocols
-from evaluation.statistics import bootstrap_mean, mcnemar, paired_bootstrap, wilson
+from evaluation.statistics import mcnemar, paired_bootstrap
 from proctor.atomic import read_json, read_jsonl
 from proctor.detecting import SET_TESTS
 from proctor.experiment import Experiment
@@ -94,13 +93,13 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
             continue
         protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
         names = ("leaked", "untouched") if config.benchmark is None else ("all",)
-        halves = {half: [r for r in rows if r["half"] == half] for half in names}
-        row["exams"][exam_name] = {half: protocol.summarise(part) for half, part in halves.items()}
+        halves = {half: protocol.summarise([r for r in rows if r["half"] == half]) for half in names}
+        row["exams"][exam_name] = halves
         if exam_name == exam_of(experiment, "static"):
-            for half, part in halves.items():
-                row[f"accuracy_{half}"], row[f"accuracy_{half}_ci"] = _accuracy(part)
+            for half, figures in halves.items():
+                row[f"accuracy_{half}"], row[f"accuracy_{half}_ci"] = figures["accuracy"], figures["accuracy_interval"]
         if exam_name == exam_of(experiment, "kieval"):
-            _kieval(row, halves, experiment.seed)
+            _kieval(row, halves)
     scores = records(run, f"detect.{name}")
     if scores is not None:
         metrics = read_json(run.stage(f"detect.{name}").path / "metrics.json")
@@ -132,27 +131,15 @@ def _set_tests(run: RunFolder, name: str) -> dict[str, Any]:
     }
 
 
-def _accuracy(rows: Rows) -> tuple[float | None, list[float] | None]:
-    right = sum(bool(row["correct"]) for row in rows)
-    interval = wilson(right, len(rows))
-    return (right / len(rows) if rows else None), (list(interval) if interval else None)
-
-
-def _kieval(row: dict[str, Any], halves: Mapping[str, Rows], seed: int) -> None:
+def _kieval(row: dict[str, Any], halves: Mapping[str, dict[str, Any]]) -> None:
     """kieval is the variant ``released`` on the leaked items; its scale is that of the published figures / 100."""
     for half, suffix in (("leaked", ""), ("untouched", "_untouched")):
         for variant in ("released", "paper"):
-            values = [r["scores"][variant] for r in halves[half] if r["scores"][variant] is not None]
-            mean, interval = _mean(values, seed)
-            row[f"kieval_{variant}{suffix}"], row[f"kieval_{variant}{suffix}_ci"] = mean, interval
+            figure = halves[half][variant]
+            row[f"kieval_{variant}{suffix}"], row[f"kieval_{variant}{suffix}_ci"] = figure["mean"], figure["interval"]
         row[f"kieval{suffix}"] = row[f"kieval_released{suffix}"]
         row[f"kieval{suffix}_ci"] = row[f"kieval_released{suffix}_ci"]
-    row["rounds"], row["rounds_ci"] = _mean([float(r["rounds_completed"]) for r in halves["leaked"]], seed)
-
-
-def _mean(values: Sequence[float], seed: int) -> tuple[float | None, list[float] | None]:
-    interval = bootstrap_mean(values, seed=seed)
-    return (math.fsum(values) / len(values) if values else None), (list(interval) if interval else None)
+    row["rounds"], row["rounds_ci"] = halves["leaked"]["rounds"]["mean"], halves["leaked"]["rounds"]["interval"]
 
 
 def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def _exams(summary: dict[str, Any]) -> list[dict[str, Any]]:
         for exam, halves in summary["candidates"][name]["exams"].items():
             for half, metrics in halves.items():
                 key = next((key for key in HEADLINES if key in metrics), None)
-                if key is not None:
+                if key is not None and metrics["n"]:
                     shown = columns_figure(metrics[key], metrics.get(f"{key}_interval"), 1, 3)
                     table.setdefault((exam, half, key), {})[name] = f"{shown.text} (n {metrics['n']})"
     return [
