@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from detection.audit import Record, audit_dialogue, score_lines, set_dialogue, summarise
+from detection.audit import Record, audit_dialogue, score_lines, set_dialogue, summarise, verdict
+from detection.blind import blind_baseline
 from detection.detectors.base import Context, Detector, Text
 from detection.metrics import benjamini_hochberg
 from detection.sets.base import SetTest
-from proctor.atomic import write_json, write_jsonl, write_text
+from proctor.atomic import read_json, read_jsonl, write_json, write_jsonl, write_text
 from proctor.detection_inputs import Inputs, Known, build
 from proctor.examining import Report
 from serving.cast import Cast, Mode
@@ -22,6 +23,9 @@ from serving.scheduler import run_dialogues, wave_size
 FILES = ("records.jsonl", "scores.jsonl", "metrics.json")
 SET_TESTS = "set_tests.json"
 NON_MEMBERS = "non_members.jsonl"
+VERDICT = "verdict.json"
+CONTROL = "control"
+"""Folder of the untouched model's results, below the examined one's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +106,19 @@ def detect(
             "dropped_tokens": sum(record["dropped"] for record in overlong),
         },
     }
+
+
+def write_verdict(folder: Path, texts: Sequence[Text], *, seed: int) -> None:
+    """verdict.json: the verdict on the texts' results in ``folder`` (``detection.verdict``), and the blind baseline.
+
+    The control's results lie in ``folder/control``; without them, or without labels, it is inconclusive and says why.
+    """
+    blind = blind_baseline(texts, seed=seed)
+    control = folder / CONTROL / "records.jsonl"
+    base = read_jsonl(control) if control.is_file() else None
+    p_values = {name: figures["p_value"] for name, figures in read_json(folder / SET_TESTS).items()}
+    found = verdict(read_jsonl(folder / "records.jsonl"), base, blind, seed=seed, set_level=p_values)
+    write_json(folder / VERDICT, clean({**found.to_json(), "blind_baseline": {**asdict(blind), "fair": blind.fair}}))
 
 
 def corrected(figures: Mapping[str, Mapping[str, Any]], tests: Sequence[SetTest]) -> dict[str, dict[str, Any]]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from serving.prefix_tree import Header, Pack, plan
 from serving.records import ScoreRequest, TokenScores
 from serving.rendering import Rendered
+from serving.token_values import Values, token_values
 
 ROWS_PER_CHUNK = 256
+"""Rows of one product with the language-model head."""
 
 
 class Model(Protocol):
@@ -49,15 +51,6 @@ class Row:
     targets: dict[int, set[int]] = field(default_factory=dict)
     moments: bool = False
     computed: int = 0
-
-
-class Values(NamedTuple):
-    """Per asked (position, token): log-probability, mean, standard deviation, rank."""
-
-    logprob: float
-    mean: float
-    std: float
-    rank: int
 
 
 Found = dict[tuple[int, int], Values]
@@ -244,24 +237,9 @@ class _Work:
             b_N = torch.tensor([b for b, _ in chunk], device=hidden_BTH.device)
             t_N = torch.tensor([t for _, t in chunk], device=hidden_BTH.device)
             logits_NV = self.model.head(hidden_BTH[b_N, t_N])
-            asked = [
-                (n, token)
-                for n, node in enumerate(chunk)
-                for token in sorted(set().union(*(row.targets[t] for row, t in nodes[node])))
-            ]
-            n_M = torch.tensor([n for n, _ in asked], device=logits_NV.device)
-            token_M = torch.tensor([token for _, token in asked], device=logits_NV.device)
-            target_M = logits_NV[n_M, token_M]
-            rows_MV = logits_NV if len(asked) == len(chunk) else logits_NV[n_M]
-            rank_M = (rows_MV > target_M[:, None]).sum(-1)
-            lse_N = torch.logsumexp(logits_NV, dim=-1)
-            logprob_M = target_M - lse_N[n_M]
-            if moments:
-                mean_N, std_N = _moments(logits_NV, lse_N)
-            else:
-                mean_N = std_N = torch.zeros_like(lse_N)
-            columns = zip(logprob_M.tolist(), mean_N[n_M].tolist(), std_N[n_M].tolist(), rank_M.tolist(), strict=True)
-            found = {pair: Values(*numbers) for pair, numbers in zip(asked, columns, strict=True)}
+            tokens = [sorted(set().union(*(row.targets[t] for row, t in nodes[node]))) for node in chunk]
+            asked = [(n, token) for n, wanted in enumerate(tokens) for token in wanted]
+            found = dict(zip(asked, token_values(logits_NV, tokens, moments), strict=True))
             for n, node in enumerate(chunk):
                 for row, t in nodes[node]:
                     for token in row.targets[t]:
@@ -279,21 +257,3 @@ def _batches(packs: Sequence[Pack], bucket_tokens: int) -> Iterator[list[Pack]]:
         group.append(pack)
     if group:
         yield group
-
-
-def _moments(logits_NV: Any, lse_N: Any) -> tuple[Any, Any]:
-    """mu = E_p[log p] and sigma = sqrt(E_p[(log p - mu)^2]) over the full vocabulary; overwrites the logits.
-
-    A token of probability 0 (a logit of -inf) adds nothing to either. A one-hot or uniform distribution has sigma 0
-    exactly: a sigma within the rounding of the log-probabilities themselves would make (l - mu) / sigma 1 or -1.
-    """
-    import torch
-
-    logp_NV = logits_NV.sub_(lse_N[:, None])
-    p_NV = logp_NV.exp()
-    logp_NV.clamp_(min=-1e4)
-    mean_N = (p_NV * logp_NV).sum(-1)
-    logp_NV.sub_(mean_N[:, None]).square_().mul_(p_NV)
-    std_N = logp_NV.sum(-1).clamp_(min=0.0).sqrt()
-    rounding_N = 8 * torch.finfo(lse_N.dtype).eps * (lse_N.abs() + mean_N.abs())
-    return mean_N, std_N.masked_fill(std_N <= rounding_N, 0.0)

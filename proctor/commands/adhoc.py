@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -145,7 +146,10 @@ def detect(
     option: Annotated[
         list[str], typer.Option("-o", "--option", help="Option of a method: -o method.key=value (YAML value).")
     ] = [],  # noqa: B006
-    reference: Annotated[str | None, typer.Option(help="Model folder to compare with.")] = None,
+    control: Annotated[
+        str | None, typer.Option(help="Untouched model, examined on the same texts: a verdict needs one.")
+    ] = None,
+    reference: Annotated[str | None, typer.Option(help="Model that detectors compare each text with.")] = None,
     corpus: Annotated[Path | None, typer.Option(help="Text or JSONL file, or a folder of them.")] = None,
     non_members: Annotated[
         Path | None, typer.Option(help="Texts (JSON lines, as --data) the model can't have seen.")
@@ -165,7 +169,7 @@ def detect(
     from proctor.atomic import write_json
     from proctor.commands.audit_summary import show_audit
     from proctor.commands.options import key_values, model_spec, names, one_of, readable
-    from proctor.detecting import Examined
+    from proctor.detecting import CONTROL, VERDICT, Examined, write_verdict
     from proctor.detecting import detect as run_detectors
     from proctor.detection_inputs import Inputs, build, check_apart, check_chosen, known_texts
     from proctor.preflight import check_model
@@ -196,19 +200,30 @@ def detect(
     check_model(spec, "--model")
     if wanted.reference is not None:
         check_model(wanted.reference, "--reference")
+    untouched = None if control is None else model_spec(control, **settings)
+    if untouched is not None:
+        check_model(untouched, "--control")
     inputs: dict[str, Any] = {
         **wanted.identity(),
         "data": readable(lambda: file_hash(data), data),
         "model": model_identity(spec),
         "seed": seed,
     }
+    if untouched is not None:
+        inputs["control"] = model_identity(untouched)
 
     def body(folder: Path, report: Any) -> list[str]:
         examined = Examined(texts=texts, context=context, known=known_texts(non_members, 0))
         ledger = folder / "ledger"
         usage = run_detectors({folder: examined}, wanted, mode="lockstep", ledger_folder=ledger, report=report)
         write_json(folder / "usage.json", usage)
-        return examined.files(wanted)
+        if untouched is not None:
+            same = replace(wanted, model=untouched, set_tests=())
+            beside = folder / CONTROL
+            usage = run_detectors({beside: examined}, same, mode="lockstep", ledger_folder=ledger, report=report)
+            write_json(beside / "usage.json", usage)
+        write_verdict(folder, texts, seed=seed)
+        return [*examined.files(wanted), VERDICT]
 
     if not once(out, inputs, body):
         print("nothing to do: done already")

@@ -20,6 +20,12 @@ def show_audit(out: Path, texts: int) -> None:
         for name, row in _read(out / "set_tests.json").items():
             p = f"p {row['p_value']:.3g}" if row["p_value"] is not None else f"no p-value: {row.get('reason', '')}"
             print(f"  set: {name:17} {p}  n {row['n']}")
+    if (out / "verdict.json").is_file():
+        found = _read(out / "verdict.json")
+        blind = found["blind_baseline"]
+        if blind["auc"] is not None:
+            print("  {:22} AUC {:.3f} [{:.3f}, {:.3f}]".format("blind (no model)", blind["auc"], *blind["auc_ci"]))
+        print(f"  verdict: {found['outcome']}: {found['reason']}")
     overlong = _read(out / "usage.json")["long_texts"]
     if overlong["texts"]:
         done = "scored in windows" if overlong["policy"] == "window" else f"{overlong['dropped_tokens']} tokens cut"

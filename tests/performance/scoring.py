@@ -2,7 +2,10 @@
 
 table   our scoring: length buckets, the head over chunks of rows, mean, deviation and rank over the full vocabulary
 bare    the same buckets, one forward pass with its language-model head, and nothing else
-loop    one text at a time with a full softmax (what the public Min-K%++ code does)
+loop    one text at a time, the model's own loss, then softmax and log-softmax over the whole vocabulary: the steps of
+        the public Min-K%++ code
+
+Then the peak memory of 200 and of 2,000 texts (the first 200, ten times with another beginning).
 
     python tests/performance/scoring.py [MODEL] [TEXTS]
 """
@@ -78,7 +81,8 @@ def loop(backend: TransformersBackend, ids: list[tuple[int, ...]]) -> None:
     with torch.inference_mode():
         for row in ids:
             batch = torch.tensor([row])
-            logits = backend.model(input_ids=batch, use_cache=False).logits[0, :-1]
+            output = backend.model(input_ids=batch, labels=batch)
+            logits = output.logits[0, :-1]
             probs = torch.softmax(logits, dim=-1)
             logp = torch.log_softmax(logits, dim=-1)
             logp.gather(1, batch[0, 1:, None])

@@ -66,6 +66,23 @@ def test_set_tests_and_options(tmp_path: Path, write_text: Write, capsys: pytest
         run(out, data, **settings)
 
 
+def test_a_verdict_needs_a_control(tmp_path: Path, write_text: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    # scripted scores depend on the words alone: model and control are alike, so nothing is gained
+    data = write_text("t.jsonl", texts(40))
+    run(tmp_path / "alone", data)
+    assert read(tmp_path / "alone" / "verdict.json")["findings"][0]["gain"] is None
+    run(tmp_path / "out", data, control="other")
+    found = read(tmp_path / "out" / "verdict.json")
+    assert found["outcome"] != "contaminated"
+    assert (tmp_path / "out" / "control" / "records.jsonl").is_file()
+    assert isinstance(found["findings"][0]["gain"]["value"], float)
+    assert found["blind_baseline"]["n"] == 40
+    assert f"verdict: {found['outcome']}" in capsys.readouterr().out
+    unlabelled = write_text("u.jsonl", texts(5, label=lambda i: None))
+    run(tmp_path / "unlabelled", unlabelled, control="other")
+    assert read(tmp_path / "unlabelled" / "verdict.json")["outcome"] == "inconclusive"
+
+
 @pytest.mark.parametrize(
     "change",
     [
