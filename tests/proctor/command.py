@@ -30,7 +30,7 @@ def experiment(model: object, **changes: Any) -> dict[str, Any]:
     value: dict[str, Any] = {
         "name": "small",
         "seed": 3,
-        "models": {"m": {"path": str(model), "engine": "transformers", "max_num_seqs": 8, "max_length": 1500}},
+        "models": {"m": {"path": str(model), "engine": "transformers", "max_num_seqs": 8, "max_length": 2600}},
         "base": "m",
         "roles": {"interactor": "m", "evaluator": "m"},
         "benchmark": {"format": "embedded", "limit": 8},
