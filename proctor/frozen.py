@@ -64,7 +64,7 @@ def draw_exam(experiment: Experiment, exam: str | None = None) -> FrozenExam:
         pool, lacking = exemplar_pool(config, items), list[str]()
     else:
         pool, lacking = pool_if_any(config, items)
-    notes = (*found.duplicates, *found.repeated_options, *lacking)
+    notes = (*found.notes(), *lacking)
     return FrozenExam(items, leaked, pool, notes, halved=exam is None)
 
 

@@ -42,7 +42,7 @@ def preview_benchmark(
     config: BenchmarkConfig, found: Benchmark, pool: Sequence[Item], notes: Sequence[str] = ()
 ) -> Iterator[str]:
     """A benchmark alone. notes: what else is to be said of it."""
-    yield from _benchmark(config, found.items, pool, (*found.duplicates, *found.repeated_options, *notes))
+    yield from _benchmark(config, found.items, pool, (*found.notes(), *notes))
 
 
 def _benchmark(
@@ -61,6 +61,12 @@ def _benchmark(
     first = items[0]
     source = f", publisher's id {first.source_id}" if first.source_id else ""
     yield f"first item: id {first.id}, key {first.answer!r}{source}"
+    if not first.answer.strip():  # without a key: for a judge
+        yield f"--- {config.format}, protocol mt_bench:"
+        yield from _first_demand("mt_bench", {}, [first], pool, 0)
+        for turn in first.followups:
+            yield f"    then: {turn}"
+        return
     modes = get_args(StaticOptions.model_fields["mode"].annotation)
     for mode, text_format in itertools.product(modes, ("plain", "chat")):
         yield f"--- {config.format}, mode {mode}, {text_format}:"

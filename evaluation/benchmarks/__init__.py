@@ -42,6 +42,16 @@ class Benchmark:
     duplicates: list[str]
     repeated_options: list[str]
 
+    def notes(self) -> list[str]:
+        """What is amiss, the first of each kind spelt out."""
+        found = []
+        if self.duplicates:
+            found.append(f"{len(self.duplicates)} copies left out: {'; '.join(_first(self.duplicates))}")
+        if self.repeated_options:
+            shown = "; ".join(_first(self.repeated_options))
+            found.append(f"{len(self.repeated_options)} items with repeated options kept: {shown}")
+        return found
+
 
 def formats() -> tuple[str, ...]:
     """The names of all formats."""
@@ -60,10 +70,8 @@ def load(
     """The items of a benchmark: ``read(...).items``; with ``report``, what was found amiss is logged as a warning."""
     benchmark = read(format, path, split=split, limit=limit, duplicates=duplicates, columns=columns)
     log = logging.getLogger(__name__)
-    for line in benchmark.duplicates:
-        log.warning("left out: %s", line)
-    for line in benchmark.repeated_options:
-        log.warning("kept: %s", line)
+    for note in benchmark.notes():
+        log.warning("%s", note)
     return benchmark.items
 
 
@@ -129,9 +137,15 @@ def _rows(format: str, path: Path | None, split: str | None, columns: Mapping[st
 
 
 def _complaint(where: str, copies: list[str], repeated: list[str]) -> str:
-    shown = [*copies[:_SHOWN], *repeated[:_SHOWN]]
+    shown = [*_first(copies), *_first(repeated)]
     return (
         f"{where} has {len(copies)} duplicate items and {len(repeated)} items with repeated options:\n  "
         + "\n  ".join(shown)
-        + "\nmend the file, or set duplicates: report to leave out the copies and go on"
+        + "\nmend the file, or set duplicates: report (--duplicates report) to go on: copies are left out, items with "
+        "repeated options kept"
     )
+
+
+def _first(lines: list[str]) -> list[str]:
+    more = len(lines) - _SHOWN
+    return [*lines[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]

@@ -39,7 +39,7 @@ def evaluate(
     ] = None,
     exemplar_split: Annotated[str | None, typer.Option(help="Split of the exemplars.")] = None,
     interactor: Annotated[str | None, typer.Option(help="Model that asks (kieval).")] = None,
-    evaluator: Annotated[str | None, typer.Option(help="Model that judges (kieval).")] = None,
+    evaluator: Annotated[str | None, typer.Option(help="Model that judges (kieval, mt_bench, pairwise).")] = None,
     columns: Annotated[str | None, typer.Option(help="Column map (format table), as YAML: {question: q}.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N items.")] = None,
     seed: Seed = 0,
@@ -137,7 +137,10 @@ def evaluate(
 
 def detect(
     model: Annotated[str, typer.Option(help="Model folder (or 'embedded').")],
-    data: Annotated[Path, typer.Option(help='JSON lines {"text": ..., "label": 0|1 (optional), "id": optional}.')],
+    data: Annotated[
+        Path,
+        typer.Option(help='JSON lines {"text": ..., and optionally "label": 0|1, "id", "prompt" (how text begins)}.'),
+    ],
     out: Out,
     methods: Annotated[
         str, typer.Option(help="Comma-separated; see 'proctor list detectors'.")
@@ -195,6 +198,11 @@ def detect(
     texts = read_texts(data)
     context = wanted.context()
     build(wanted, context)
+    for kind in wanted.classes():
+        if "items" in kind.needs and not any(text.item for text in texts):
+            raise ValueError(
+                f"{kind.name} needs exam items, and these are plain texts; use it in an experiment's detection"
+            )
     check_apart(texts, context.non_members, "non-member", non_members)
     check_apart(texts, context.members, "member", members)
     check_model(spec, "--model")

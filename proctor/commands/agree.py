@@ -186,7 +186,7 @@ def _show(out: Path) -> None:
         print(f"left out of {name}: {', '.join(f'{count} ({reason})' for reason, count in reasons.items())}")
     for name, text in metrics.get("text_baselines", {}).items():
         print(f"{name}: {text}")
-    if any("pearson" in row for row in metrics["scores"].values()):
+    if any("pearson" in row and name.startswith("kieval") for name, row in metrics["scores"].items()):
         from proctor.report.published import HUMAN_CORRELATION
 
         rows = (f"{name} {' / '.join(f'{value:.3f}' for value in row)}" for name, row in HUMAN_CORRELATION.items())

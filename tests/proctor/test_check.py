@@ -84,8 +84,9 @@ def test_a_mode_that_cannot_ask_says_why(write_text: Write) -> None:
     ]  # fmt: skip
     turns = jsonl([{"question_id": 81, "category": "writing", "turns": ["Name a river."]}])
     judged = sections(check("--format", "mt_bench", "--benchmark", write_text("question.jsonl", turns)))
-    assert len(judged) == 6
-    assert all("has no key; it is for a judge (mt_bench)" in lines[0] for lines in judged.values())
+    (lines,) = judged.values()
+    assert lines[0] == "<user> Name a river."
+    assert list(judged) == ["mt_bench, protocol mt_bench"]
 
 
 def test_an_experiment_shows_each_exam_and_each_benchmark(tmp_path: Path, write_text: Write) -> None:
@@ -137,9 +138,9 @@ def test_column_maps(tmp_path: Path, write_text: Write) -> None:
 
 def test_duplicates(write_text: Write) -> None:
     path = write_text("twice.jsonl", jsonl([*SUMS, SUMS[0]]))
-    assert "set duplicates: report" in refuse("check", "--format", "jsonl", "--benchmark", path)
+    assert "--duplicates report" in refuse("check", "--format", "jsonl", "--benchmark", path)
     output = check("--format", "jsonl", "--benchmark", path, "--duplicates", "report")
-    assert f"note: {path}:4 repeats the item of {path}:1" in output
+    assert f"note: 1 copies left out: {path}:4 repeats the item of {path}:1" in output
     assert "): 3 items" in output
 
 
