@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,10 +19,16 @@ def proctor(*arguments: object, cwd: Path | None = None, **options: Any) -> subp
 
 
 def start(*arguments: object, cwd: Path | None = None) -> subprocess.Popen[str]:
-    """A running process in its own group."""
+    """A running process in its own group, which Ctrl-C ends even where the tests themselves run in the background."""
     command = [sys.executable, "-P", "-m", "proctor.cli", *map(str, arguments)]
     return subprocess.Popen(
-        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        command,
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
 
