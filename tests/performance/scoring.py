@@ -5,8 +5,6 @@ bare    the same buckets, one forward pass with its language-model head, and not
 loop    one text at a time, the model's own loss, then softmax and log-softmax over the whole vocabulary: the steps of
         the public Min-K%++ code
 
-Then the peak memory of 200 and of 2,000 texts (the first 200, ten times with another beginning).
-
     python tests/performance/scoring.py [MODEL] [TEXTS]
 """
 
