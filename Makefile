@@ -20,7 +20,7 @@ lint: install
 	@$(BIN)/lint-imports
 
 bench: install
-	@for file in tests/performance/*.py; do $(BIN)/python $$file || exit 1; done
+	@for file in tests/performance/*.py; do $(BIN)/python -m tests.performance.$$(basename $$file .py) || exit 1; done
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
