@@ -9,13 +9,12 @@ or not, lies well above its own: expect a weaker detector than the published one
 
 from __future__ import annotations
 
-import math
-
 from pydantic import Field
 
-from detection.detectors.base import Detector, DetectorOptions, Text, mean, parts, table
+from detection.detectors.base import Detector, DetectorOptions, Text, mean
+from detection.detectors.copies import above_copies
 from detection.perturbation import neighbours
-from serving.records import Dialogue, TokenScores, derive_seed
+from serving.records import Dialogue, derive_seed
 
 
 class NeighbourOptions(DetectorOptions):
@@ -43,15 +42,4 @@ class Neighbour(Detector):
     def examine(self, text: Text) -> Dialogue[dict[str, float]]:
         seed = derive_seed(self.context.seed, text.id, self.name)
         copies = neighbours(text, copies=self.options.copies, percent=self.options.percent, seed=seed)
-        own: TokenScores
-        others: list[TokenScores]
-        own, *others = yield [
-            table(text, self.context.full_vocabulary),
-            *(table(copy, False) for copy in copies),
-        ]
-        changed = [parts(copy, tokens) for copy, tokens in zip(copies, others, strict=True)]
-        named = {}
-        for i, part in enumerate(parts(text, own)):
-            around = mean([mean(copy[i].logprobs) for copy in changed]) if changed else math.nan
-            named[self.name + part.suffix] = mean(part.logprobs) - around
-        return named
+        return (yield from above_copies(self, text, copies, lambda part: mean(part.logprobs)))

@@ -8,14 +8,14 @@ the negative of PD(text) - mean PD(copies): a memorised text is sure throughout,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from pydantic import Field
 
-from detection.detectors.base import Detector, DetectorOptions, Text, lowest_means, mean, parts, table
+from detection.detectors.base import Detector, DetectorOptions, Text, lowest_means
+from detection.detectors.copies import above_copies
 from detection.perturbation import swapped_copies
-from serving.records import Dialogue, TokenScores, derive_seed
+from serving.records import Dialogue, derive_seed
 
 
 class PACOptions(DetectorOptions):
@@ -45,18 +45,7 @@ class PAC(Detector):
     def examine(self, text: Text) -> Dialogue[dict[str, float]]:
         seed = derive_seed(self.context.seed, text.id, self.name)
         copies = swapped_copies(text, copies=self.options.copies, percent=self.options.swap_percent, seed=seed)
-        own: TokenScores
-        others: list[TokenScores]
-        own, *others = yield [
-            table(text, self.context.full_vocabulary),
-            *(table(copy, False) for copy in copies),
-        ]
-        changed = [parts(copy, tokens) for copy, tokens in zip(copies, others, strict=True)]
-        named = {}
-        for i, part in enumerate(parts(text, own)):
-            around = mean([self._distance(copy[i].logprobs) for copy in changed]) if changed else math.nan
-            named[self.name + part.suffix] = around - self._distance(part.logprobs)
-        return named
+        return (yield from above_copies(self, text, copies, lambda part: -self._distance(part.logprobs)))
 
     def _distance(self, logprobs: Sequence[float]) -> float:
         return polarised_distance(logprobs, high=self.options.high_percent, low=self.options.low_percent)

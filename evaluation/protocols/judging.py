@@ -17,12 +17,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from evaluation.protocols.base import ProtocolOptions
+from evaluation.protocols.verdicts import COMMENT_CHARACTERS, FREE_VERDICT_TOKENS, SAMPLED_TEMPERATURE
 from serving.records import Ask, Completion, Prompt, Sampling, Yielded, derive_seed
-
-RETRY_TEMPERATURE = 0.7
-FREE_VERDICT_TOKENS = 400
-COMMENT_CHARACTERS = r"[ !#-\[\]-~]"
-"""Printable ASCII without ``"`` and backslash: every token of a comment spells at least one character of it."""
 
 Value = int | str
 Status = Literal["given", "unreadable", "context"]
@@ -190,7 +186,7 @@ def judge(
             prompt=prompts[index],
             sampling=Sampling(
                 max_tokens=options.evaluator_tokens or tokens,
-                temperature=RETRY_TEMPERATURE if attempt else 0.0,
+                temperature=SAMPLED_TEMPERATURE if attempt else 0.0,
                 # a seed means nothing at temperature 0; one value lets equal requests share an answer
                 seed=derive_seed(seed, item_id, steps[index], attempt) if attempt else 0,
             ),

@@ -12,10 +12,15 @@ from evaluation.protocols import kieval_prompts as prompts
 from evaluation.protocols.kieval_asking import Conversation
 from evaluation.protocols.kieval_free_text import parse_free
 from evaluation.protocols.kieval_options import JudgeOptions
-from evaluation.protocols.verdicts import ASPECTS, STOP_REASONS, Verdict, parse_structured, verdict_schema
+from evaluation.protocols.verdicts import (
+    ASPECTS,
+    SAMPLED_TEMPERATURE,
+    STOP_REASONS,
+    Verdict,
+    parse_structured,
+    verdict_schema,
+)
 from serving.records import Ask, Completion, Sampling, Yielded, derive_seed
-
-SAMPLED_TEMPERATURE = 0.7
 
 
 @dataclass(slots=True)

@@ -7,9 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from evaluation.protocols.base import ProtocolOptions
-from evaluation.protocols.verdicts import verdict_tokens
-
-FREE_VERDICT_TOKENS = 400
+from evaluation.protocols.verdicts import FREE_VERDICT_TOKENS, verdict_tokens
 
 
 class OpeningOptions(ProtocolOptions):

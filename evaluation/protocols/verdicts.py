@@ -30,7 +30,11 @@ STOP_REASONS: Final = (
     "rule_violation",
     "role_shift",
 )
-_COMMENT_CHARACTERS: Final = r"[ !#-\[\]-~]"
+COMMENT_CHARACTERS: Final = r"[ !#-\[\]-~]"
+"""Printable ASCII without ``"`` and backslash: every token of a comment spells at least one character of it."""
+SAMPLED_TEMPERATURE: Final = 0.7
+"""Of retries and votes: a seed means nothing at temperature 0."""
+FREE_VERDICT_TOKENS: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,7 @@ def verdict_schema(comment_length: int) -> dict[str, Any]:
 
     Key order matters: a comment comes before its score, the reason before the decision to stop.
     """
-    pattern = f"^{_COMMENT_CHARACTERS}{{0,{comment_length}}}$"
+    pattern = f"^{COMMENT_CHARACTERS}{{0,{comment_length}}}$"
     judged = _closed(
         {"comment": {"type": "string", "pattern": pattern}, "score": {"type": "integer", "enum": [1, 2, 3, 4]}}
     )
