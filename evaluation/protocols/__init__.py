@@ -8,8 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
+    from evaluation.builders.base import ExamBuilder
     from evaluation.items import Item
     from evaluation.protocols.base import ExamProtocol
+
+    WithOptions = type[ExamProtocol] | type[ExamBuilder]
 
 PROTOCOLS = {
     "static": "evaluation.protocols.static:Static",
@@ -38,7 +41,7 @@ def build(name: str, options: Mapping[str, Any], *, seed: int, exemplars: Sequen
     return kind(checked_options(name, kind, options), seed=seed, exemplars=exemplars)
 
 
-def checked_options(name: str, kind: type[ExamProtocol], options: Mapping[str, Any]) -> Any:
+def checked_options(name: str, kind: WithOptions, options: Mapping[str, Any]) -> Any:
     """The ``Options`` of a protocol. ValueError names the option, its value and what would be right."""
     from pydantic import ValidationError
 
@@ -48,7 +51,7 @@ def checked_options(name: str, kind: type[ExamProtocol], options: Mapping[str, A
         raise ValueError("; ".join(_fault(name, kind, fault) for fault in error.errors())) from error
 
 
-def _fault(name: str, kind: type[ExamProtocol], fault: Mapping[str, Any]) -> str:
+def _fault(name: str, kind: WithOptions, fault: Mapping[str, Any]) -> str:
     where = ".".join([name, *map(str, fault["loc"])])
     if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
         known = list(kind.Options.model_fields)

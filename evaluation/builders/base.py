@@ -1,0 +1,60 @@
+"""What an exam builder is: models that write an exam, from seeds or from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from evaluation.items import Item
+from evaluation.protocols.base import ProtocolOptions, Record
+from serving.records import Dialogue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A finished exam.
+
+    items: the exam, in order, with unique ids; ``source_id`` names the seed an item was made of
+    summary: figures of how it was made (yield of every step, reasons for rejection, attempts, shortfall), JSON-able
+    sets: other exams made in the same run by name (``set-2``, ``train``), items alike; often empty
+    """
+
+    items: Sequence[Item]
+    summary: Mapping[str, Any]
+    sets: Mapping[str, Sequence[Item]]
+
+
+class ExamBuilder(Protocol):
+    """Models that write an exam: dialogues as in an exam protocol, then arithmetic that makes items of their records.
+
+    name: its name in experiment files and for ``proctor build``
+    version: raised when its code changes what it computes; part of a stage's input digest
+    seeds: whether it starts from the items of a benchmark (else it gets none)
+    Options: the pydantic model of its settings, each with its default where there is one
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    seeds: ClassVar[bool]
+    Options: ClassVar[type[ProtocolOptions]]
+
+    def __init__(self, options: Any, *, seed: int) -> None:
+        """options: an instance of ``Options``; seed: the experiment's, from which every draw derives."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The models it needs, the one that writes first. May depend on the options."""
+        ...
+
+    def dialogues(self, items: Sequence[Item]) -> Iterator[Dialogue[Record]]:
+        """The conversations that make the exam, in a fixed order. ValueError (at once) for seeds it can't use."""
+        ...
+
+    def finish(self, items: Sequence[Item], records: Sequence[Mapping[str, Any]]) -> Built:
+        """The exam, from the seeds and the records (as written to JSON) alone: no model is asked here."""
+        ...
+
+    def prompt_hashes(self) -> dict[str, str]:
+        """SHA-256 of every prompt file it uses, by file name."""
+        ...
