@@ -71,10 +71,7 @@ class Cast(AbstractContextManager["Cast"]):
         self._by_role: dict[tuple[str, Kind], Place] = {}
         self._opening = threading.Lock()
         self._writing = threading.Lock()
-        device = device_name()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        threads = cores if device == "cpu" else None
-        name = f"cpu x{threads}" if device == "cpu" else device
+        name, threads = device_and_threads()
         used: dict[tuple[str, Kind], ModelSpec] = {}
         for role, spec in roles.items():
             if spec.engine != "scripted":
@@ -94,7 +91,7 @@ class Cast(AbstractContextManager["Cast"]):
                 engine = make(base if adapters else spec, fingerprint=owner, mode=mode, threads=threads, **more)
                 self._seats[owner] = Seat(spec, engine, adapters=bool(adapters))
             self._by_role[place] = Place(self._seats[owner], key, spec.adapter)
-        self._on_cpu = device == "cpu"
+        self._on_cpu = threads is not None
 
     def fingerprint(self, role: str, kind: Kind) -> str:
         return self._place(role, kind).fingerprint
@@ -202,6 +199,18 @@ class Cast(AbstractContextManager["Cast"]):
                 held.enter_context(seat.lock)
                 seat.engine.close()
                 seat.started = False
+
+
+def device_and_threads() -> tuple[str, int | None]:
+    """The device as it goes into fingerprints, and how many threads an engine gets on a CPU (None on a GPU).
+
+    The number of threads is part of the device's name: it decides the order of sums.
+    """
+    device = device_name()
+    if device != "cpu":
+        return device, None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"cpu x{cores}", cores
 
 
 def check_mode(mode: str) -> None:

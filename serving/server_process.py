@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
+from serving.cast import device_and_threads
 from serving.endpoint import Endpoint, safe_address, write_key
 from serving.engines.base import EngineError
 from serving.engines.common import context_length
 from serving.engines.process import child_environment
 from serving.engines.server_engine import served_fingerprints
 from serving.engines.vllm_arguments import as_flags, vllm_arguments
-from serving.fingerprint import check_model_folder, device_name, fingerprint, resolve_model, versions_for
+from serving.fingerprint import check_model_folder, fingerprint, resolve_model, versions_for
 from serving.models import ModelSpec
 
 START_LIMIT = 1800.0
@@ -52,7 +53,7 @@ class Server:
         first = next(iter(self.models.values()))
         self._model_folder = resolve_model(first)
         check_model_folder(self._model_folder, allow_pickle=first.allow_pickle)
-        self.device = self._device()
+        self.device, self._threads = device_and_threads()
         self._spec = first
         self.fingerprints = {
             name: fingerprint(spec, mode=mode, device=self.device, lora=self._lora)
@@ -137,7 +138,7 @@ class Server:
             self._spec,
             self._model_folder,
             max_length=context_length(self._spec, self._model_folder),
-            on_cpu=self.device.startswith("cpu"),
+            on_cpu=self._threads is not None,
             adapters=adapters,
         )
         served = [f"{self.fingerprints[name]}={spec.adapter}" for name, spec in self.models.items() if spec.adapter]
@@ -149,14 +150,8 @@ class Server:
             *as_flags(arguments),
         ]
 
-    def _device(self) -> str:
-        device = device_name()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return f"cpu x{cores}" if device == "cpu" else device
-
     def _spawn(self) -> None:
-        threads = int(self.device.removeprefix("cpu x")) if self.device.startswith("cpu x") else None
-        environment = {**os.environ, **child_environment(threads), "VLLM_API_KEY": self.key}
+        environment = {**os.environ, **child_environment(self._threads), "VLLM_API_KEY": self.key}
         environment["PROCTOR_PARENT"] = str(os.getpid())
         if self.mode == "batch-invariant":
             environment["VLLM_BATCH_INVARIANT"] = "1"

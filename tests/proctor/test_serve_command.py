@@ -26,7 +26,7 @@ OPTIONS = {"rounds": 2, "comment_length": 12, "interactor_tokens": 12, "candidat
 
 
 def value_of(model: Path, engine: str) -> dict[str, Any]:
-    """Two scripted candidates before one examiner; a small model's verdicts are poor, and cut: that is no failure here."""
+    """Two scripted candidates before one examiner, whose verdicts are poor and cut: that is no failure here."""
     judge = {"path": str(model), "engine": engine, "dtype": "float32", "max_num_seqs": 8, "patience": 120}
     rules = [{"match": "", "reply": "I hold that it is B, for the others are not."}]
     return {
