@@ -15,7 +15,7 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, conversations, models, rate, rejudge, runs, serve  # noqa: E402
+from proctor.commands import adhoc, agree, conversations, estimating, models, rate, rejudge, runs, serve  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -39,6 +39,7 @@ app.command("status")(runs.status)
 app.command("report")(runs.report)
 app.command("check")(runs.check)
 app.command("stage")(runs.stage)
+app.command("estimate")(estimating.estimate)
 app.command("serve")(serve.serve)
 app.command("evaluate")(adhoc.evaluate)
 app.command("detect")(adhoc.detect)

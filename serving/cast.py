@@ -152,7 +152,7 @@ class Cast(AbstractContextManager["Cast"]):
         seat = place.seat
         with seat.lock:
             self._open(seat)
-            start = time.perf_counter()
+            start, before = time.perf_counter(), _load_seconds(seat.engine)
             answers: list[Answer]
             if kind == "score":
                 answers = list(seat.engine.score(requests))
@@ -161,13 +161,15 @@ class Cast(AbstractContextManager["Cast"]):
                 answers = list(engine.generate_with([place.adapter] * len(requests), requests))
             else:
                 answers = list(seat.engine.generate(requests))
-            seconds = time.perf_counter() - start
+            loading = _load_seconds(seat.engine) - before
+            seconds = time.perf_counter() - start - loading
         if len(answers) != len(requests):
             raise RuntimeError(
                 f"the engine of {seat.spec.path} gave {len(answers)} answers to {len(requests)} requests"
             )
         with self._writing:
             self.usage[role].seconds += seconds
+            self.usage[role].loading += loading
             self.ledger.append(
                 role=role,
                 fingerprint=place.fingerprint,
@@ -231,6 +233,11 @@ def scoring_spec(spec: ModelSpec) -> ModelSpec:
         return spec
     arguments = spec.engine_args if spec.engine == "transformers" else {}
     return spec.model_copy(update={"engine": "transformers", "dtype": spec.score_dtype, "engine_args": arguments})
+
+
+def _load_seconds(engine: Any) -> float:
+    """Seconds that an engine has spent on loading its model, so far."""
+    return float(getattr(engine, "load_seconds", 0.0))
 
 
 def _base_of(spec: ModelSpec) -> ModelSpec:

@@ -67,5 +67,5 @@ def inspect_gguf(path: Path) -> Iterator[str]:
         yield f"template      chat template of {len(template)} characters: {template[:100]!r}"
     else:
         yield "template      no chat template (plain transcript)"
-    yield "engines       none as it is: 'proctor models import FILE OUT' makes a folder of it (float32), which all serve"
+    yield "engines       none as it is: 'proctor models import FILE OUT' makes a folder of it, which all serve"
     yield f"weights hash  {file_hash(path)}"

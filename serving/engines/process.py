@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -48,6 +49,7 @@ class ProcessEngine:
         self.mode = mode
         self._environment = child_environment(threads)
         self._pool: ProcessPoolExecutor | None = None
+        self.load_seconds = 0.0
 
     @property
     def started(self) -> bool:
@@ -81,7 +83,9 @@ class ProcessEngine:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(max_workers=1, mp_context=context, initializer=end_with_parent)
+                start = time.perf_counter()
                 self._pool.submit(_load, self.spec, self.mode, self.adapters, self._environment).result()
+                self.load_seconds += time.perf_counter() - start
             return self._pool.submit(function, argument).result()
         except BrokenProcessPool:
             self.close()
