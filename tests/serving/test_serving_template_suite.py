@@ -73,8 +73,10 @@ class Family(NamedTuple):
 def families() -> dict[str, Family]:
     start, end = "<|im_start|>", "<|im_end|>"
     chatml = {"bos": start, "eos": end}
-    chat = ids(0, "system\nBe brief.", 1, "\n", 0, "user\nHi?", 1, "\n", 0, "assistant\nYes.", 1, "\n", 0, "user\nWhy?", 1,
-               "\n", 0, "assistant\n")  # fmt: skip
+    chat = ids(
+        *(0, "system\nBe brief.", 1, "\n", 0, "user\nHi?", 1, "\n", 0, "assistant\nYes.", 1, "\n"),
+        *(0, "user\nWhy?", 1, "\n", 0, "assistant\n"),
+    )
     alone = ids(0, "user\nHi?", 1, "\n", 0, "assistant\n")
     folded = ids(0, "user\nBe brief.\n\nHi?", 1, "\n", 0, "assistant\nYes.", 1, "\n", 0, "user\nWhy?", 1, "\n", 0,
                  "assistant\n")  # fmt: skip
