@@ -15,7 +15,18 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, conversations, estimating, models, rate, rejudge, runs, serve  # noqa: E402
+from proctor.commands import (  # noqa: E402
+    adhoc,
+    agree,
+    build,
+    conversations,
+    estimating,
+    models,
+    rate,
+    rejudge,
+    runs,
+    serve,
+)
 
 app = typer.Typer(
     name="proctor",
@@ -42,6 +53,7 @@ app.command("stage")(runs.stage)
 app.command("estimate")(estimating.estimate)
 app.command("serve")(serve.serve)
 app.command("evaluate")(adhoc.evaluate)
+app.command("build")(build.build)
 app.command("detect")(adhoc.detect)
 app.command("train")(adhoc.train)
 app.command("list")(adhoc.list_)
