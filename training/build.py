@@ -29,7 +29,7 @@ from training.manifest import MANIFEST, Manifest, Origin, PhaseRecord, read_mani
 from training.memory import advice, estimate_for, is_out_of_memory
 from training.models import check_base, copy_companions, load_tokenizer, store_as, stored_dtype
 from training.recipes import Material, find_recipe, traits
-from training.rows import Blocks, dilute, lay_out, load_rows, lengthened, save_rows
+from training.rows import Blocks, dilute, lay_out, lengthened, load_rows, save_rows
 from training.samples import Phase
 from training.trainer import probe_rows
 

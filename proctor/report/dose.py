@@ -1,8 +1,8 @@
 """Dose and response: accuracy gained and Min-K% AUC against the passes over the exam, before and after washing.
 
-Passes are a recipe's ``repeats``; Normal has 0. A gain is paired with Normal, item by item; a washed candidate is paired
-with the one it was made from; every other cheater's AUC with that of the PT-cheater of most passes. All intervals are
-95%, by bootstrap over the items (texts).
+Passes are a recipe's ``repeats``; Normal has 0. A gain is paired with Normal, item by item; a washed candidate is
+paired with the one it was made from; every other cheater's AUC with that of the PT-cheater of most passes. All
+intervals are 95%, by bootstrap over the items (texts).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def passes(experiment: Experiment) -> dict[str, int]:
 
 
 def _accuracy(run: RunFolder, name: str, other: str | None) -> dict[str, Any]:
-    """Accuracy of one candidate minus another's, in [-1, 1], per static exam on the leaked exam's items and per half."""
+    """Accuracy of one candidate minus another's, in [-1, 1], per half and static exam on the experiment's items."""
     result: dict[str, Any] = {}
     for exam, config in run.experiment.exams.items():
         if other is None or config.protocol != "static" or config.benchmark is not None:

@@ -16,7 +16,6 @@ from serving.fingerprint import file_hash, resolve_model, weights_hash
 from training.config import FILE_FORMS, TrainingJob
 from training.recipes import traits
 
-
 PATHS = ("base", "origin", "items", "leaked_ids", "chat", "corpus", *FILE_FORMS)
 """Keys of a job that the stage's digest holds by content, not by name."""
 
