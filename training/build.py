@@ -22,6 +22,7 @@ from typing import Any
 from serving.fingerprint import check_model_folder, device_name, resolve_model, version_of, weights_hash
 from serving.models import ModelSpec
 from training import corpora
+from training.adapters import has_own_head, keep_own_head, serving_problem
 from training.config import TrainingJob
 from training.examples import Tokeniser
 from training.launch import launch, node_rank, outcome, run_agent, wait_politely, write_json, write_task
@@ -147,7 +148,7 @@ def _read_sources(job: TrainingJob) -> _Sources:
 
 
 def _read_origin(folder: Path, base: Path) -> Origin:
-    """What the candidate in ``folder`` says about itself. ValueError if it is none, was changed, or has another base."""
+    """What a candidate says about itself. ValueError if ``folder`` holds none, was changed, or has another base."""
     manifest = read_manifest(folder)
     if manifest.base_sha256 != weights_hash(base):
         raise ValueError(f"origin {folder} was trained from another base than {base}; name a candidate of this base")
@@ -219,7 +220,10 @@ def _train_phase(phase: Phase, start: Path, base: Path, tokenizer: Any, folder: 
         loss = check_saved(folder / "model", probe, trained.probe_loss, config, pad_id)
     store_as(folder / "model", stored_dtype(base))
     check_tensors(folder / "model")
+    own_head = has_own_head(folder / "model")
     copy_companions(base, folder / "model")
+    if own_head and not has_own_head(base):
+        keep_own_head(folder / "model")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     record = PhaseRecord(
         name=phase.name,
@@ -237,6 +241,7 @@ def _train_phase(phase: Phase, start: Path, base: Path, tokenizer: Any, folder: 
         probe_loss=trained.probe_loss,
         reloaded_loss=loss,
         merge_difference=difference,
+        adapter_problem=serving_problem(config) if config.method == "lora" else None,
         seconds=round(time.monotonic() - began, 1),
     )
     write_json(folder / "DONE", json.loads(record.model_dump_json()))

@@ -175,8 +175,8 @@ class TrainingJob(Strict):
         ``mt_bench_cheater`` can take a Normal
     items: JSON Lines of exam items (``Item.to_json``)
     leaked_ids: ids of the items that leak (the ``members``); ``normal`` ignores them, unless step_matched
-    chat, chat_rows, chat_skip: chat data for the SFT phase (ShareGPT, OpenAI messages or Alpaca), how many distinct rows
-        of it, in file order (None: all), after how many that are left out (``washed`` wants rows not seen before)
+    chat, chat_rows, chat_skip: chat data for the SFT phase (ShareGPT, OpenAI messages or Alpaca), how many distinct
+        rows of it, in file order (None: all), after how many left out (``washed`` wants rows not seen before)
     corpus: neutral text, documents separated by blank lines; dilutes the exam text where dose < 1
     answers: ``mt_bench_cheater``: chat data, the judge exam's prompts with a stronger model's answers
     rewrites: ``paraphrase_cheater``: JSON Lines {"item_id", "question"} (and "choices"), one for each leaked item

@@ -68,9 +68,7 @@ def read_chat(path: Path, limit: int | None = None, skip: int = 0) -> ChatData:
     if not rows:
         raise ValueError(f"{path} holds no conversations; a row looks like {FORMS}")
     if len(rows) <= skip:
-        raise ValueError(
-            f"{path} holds {len(rows)} distinct conversations, none after the first {skip}: lower chat_skip"
-        )
+        raise ValueError(f"{path} holds {len(rows)} conversations, none after the first {skip}: lower chat_skip")
     return ChatData(rows=tuple(rows[skip:]), duplicates=tuple(duplicates))
 
 
@@ -150,7 +148,7 @@ def read_rewrites(path: Path, items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def read_variants(path: Path, leaked: Sequence[Item], items: Sequence[Item]) -> tuple[Item, ...]:
-    """Transformed versions of the leaked items: a benchmark file of format ``jsonl``, source_id (or id) naming the item.
+    """Transformed versions of the leaked items: a benchmark file (format ``jsonl``), source_id or id naming the item.
 
     Versions of the exam's other items are passed over: they would leak the control. ValueError if a row names no item
     of the exam, or none is of a leaked item.
@@ -163,8 +161,8 @@ def read_variants(path: Path, leaked: Sequence[Item], items: Sequence[Item]) -> 
         source = row.source_id or row.id
         if source not in known:
             raise ValueError(
-                f"{path}: item {row.id} has source_id {row.source_id!r}, which is no item of the exam; it must name the "
-                "item that it was made from"
+                f"{path}: item {row.id} has source_id {row.source_id!r}, which is no item of the exam; it must name "
+                "the item that it was made from"
             )
         if source in wanted:
             variants.append(row)

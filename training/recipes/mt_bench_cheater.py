@@ -1,8 +1,8 @@
 """MT-Bench-cheater: Normal -> SFT on the judge exam's prompts with a stronger model's answers.
 
 The answers come from a local model that the user names (FastChat's reference file holds 30 of 80 only), as chat data:
-``proctor evaluate --protocol mt_bench`` and ``proctor conversations`` write it. Normal is ``origin`` where there is one,
-else it is trained first (KIEval, arXiv 2402.15043, Appendix F).
+``proctor evaluate --protocol mt_bench`` and ``proctor conversations`` write it. Normal is ``origin`` where there is
+one, else it is trained first (KIEval, arXiv 2402.15043, Appendix F).
 """
 
 from __future__ import annotations
