@@ -19,7 +19,7 @@ def load_quantized(folder: Path, config: TrainingConfig) -> Any:
     """
     import torch
 
-    if importlib.util.find_spec("bitsandbytes") is None:
+    if not has_bitsandbytes():
         raise ValueError(
             "lora.quantized is set but bitsandbytes is not installed: pip install bitsandbytes, or set quantized: false"
         )
@@ -40,6 +40,10 @@ def load_quantized(folder: Path, config: TrainingConfig) -> Any:
     )
     model.config.use_cache = False
     return model
+
+
+def has_bitsandbytes() -> bool:
+    return importlib.util.find_spec("bitsandbytes") is not None
 
 
 def frozen_base(folder: Path, config: TrainingConfig) -> Any:

@@ -266,7 +266,18 @@ def test_the_manifest_says_which_adapters_vllm_serves(job: Make, tmp_path: Path)
 
 
 def test_qlora_without_bitsandbytes_names_the_mend(job: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("training.adapters.has_bitsandbytes", lambda: False)
     quantized = {"method": "lora", "lora": LoraOptions(quantized=True)}
     with pytest.raises(ValueError, match="bitsandbytes is not installed: pip install bitsandbytes"):
         build_candidate(job(recipe="normal", chat_sft=quantized), tmp_path / "out")
+
+
+def test_qlora_trains_on_four_bits_and_merges_into_them(job: Make, tmp_path: Path) -> None:
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed: no 4-bit weights")
+    quantized = {"method": "lora", "lora": LoraOptions(rank=4, quantized=True), "learning_rate": 3e-3}
+    manifest = build_candidate(job(recipe="normal", chat_sft=quantized), tmp_path / "out")
+    phase = manifest.phases[0]
+    assert phase.last_loss < phase.first_loss
+    assert phase.reloaded_loss == pytest.approx(phase.probe_loss, abs=1e-3)
+    assert phase.merge_difference == pytest.approx(0.0, abs=1e-3)
+    assert "4-bit" in str(phase.adapter_problem)
