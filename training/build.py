@@ -29,7 +29,7 @@ from training.launch import launch, node_rank, outcome, run_agent, wait_politely
 from training.manifest import MANIFEST, Manifest, Origin, PhaseRecord, read_manifest
 from training.memory import advice, estimate_for, is_out_of_memory
 from training.models import check_base, copy_companions, load_tokenizer, store_as, stored_dtype
-from training.recipes import Material, find_recipe, traits
+from training.recipes import Material, find_recipe, phases_of, traits
 from training.rows import Blocks, dilute, lay_out, lengthened, load_rows, save_rows
 from training.samples import Phase
 from training.trainer import probe_rows
@@ -280,10 +280,7 @@ def _follow(job: TrainingJob, out: Path) -> Manifest:
     """What the other nodes do: take part in every phase that runs on several nodes, until the manifest is there."""
     done: set[str] = set()
     while not (out / MANIFEST).is_file():
-        for phase, config in (
-            *(("leak", job.leak), ("neutral", job.leak)),
-            *(("chat", job.chat_sft), ("wash", job.chat_sft)),
-        ):
+        for phase, config in phases_of(job).items():
             folder = out / ".partial" / phase
             if config.nodes > 1 and phase not in done and (folder / "task.json").is_file():
                 done.add(phase)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from evaluation.items import Item
-from training.config import TrainingJob, nearest
+from training.config import TrainingConfig, TrainingJob, nearest
 from training.samples import Chat, Phase, Text
 
 RECIPES = {
@@ -78,6 +78,12 @@ def traits(name: str) -> Traits:
     """What the recipe declares about itself."""
     found: Traits = getattr(importlib.import_module(RECIPES[name]), "TRAITS", Traits())
     return found
+
+
+def phases_of(job: TrainingJob) -> dict[str, TrainingConfig]:
+    """The names of the job's phases in order, with their settings: what can be said before its files are read."""
+    nothing = Material(leaked=(), chat=(), corpus=())
+    return {phase.name: phase.config for phase in find_recipe(job.recipe)(job, nothing)}
 
 
 def chat_phase(job: TrainingJob, material: Material) -> Phase:
