@@ -74,7 +74,8 @@ class TrainingConfig(Strict):
     rendezvous: host:port that all nodes reach; needed where nodes > 1
     save_steps: optimiser steps between checkpoints; None: only when the job is asked to stop
     save_total_limit: checkpoints kept; at least 2, for one may be half written when the job is killed
-    device_memory: GiB of a GPU, which ``proctor check`` compares its estimate with (None: nothing is compared)
+    device_memory: GiB of a GPU, which ``proctor check`` compares its estimate with (None: nothing is compared);
+        it changes nothing that is computed, so it is not written down with the candidate
     arguments: passed to transformers' TrainingArguments by name
     """
 
@@ -100,9 +101,7 @@ class TrainingConfig(Strict):
     gradient_checkpointing: bool = False
     save_steps: int | None = Field(default=None, ge=1)
     save_total_limit: int = Field(default=2, ge=2)
-    device_memory: float | None = Field(
-        default=None, gt=0.0, exclude=True
-    )  # computes nothing: no part of what was made
+    device_memory: float | None = Field(default=None, gt=0.0, exclude=True)
     arguments: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("deepspeed")

@@ -37,9 +37,10 @@ def estimate(
     """Bytes per device for a decoder of ``parameters`` weights.
 
     Weights: 4 bytes (float32 master); with DeepSpeed and bf16 2 bytes, the masters counting to the optimiser; LoRA's
-    frozen base 2 in bf16 (QLoRA: 4.127 bits but for embedding and LM head, arXiv 2305.14314, section 3). Gradients: 4 (2 with DeepSpeed bf16). Adam: two moments of 4 bytes, plus 4 for masters.
-    ZeRO-2 shares gradients and optimiser among all processes, ZeRO-3 the weights too (Rajbhandari et al. 2020,
-    arXiv 1910.02054, section 3); offload moves the optimiser (and ZeRO-3's weights) to the host.
+    frozen base 2 in bf16; QLoRA's 4.127 bits but for embedding and LM head (arXiv 2305.14314, section 3). Gradients: 4
+    (2 with DeepSpeed bf16). Adam: two moments of 4 bytes, plus 4 for masters. ZeRO-2 shares gradients and optimiser
+    among all processes, ZeRO-3 the weights too (Rajbhandari et al. 2020, arXiv 1910.02054, section 3); offload moves
+    the optimiser (and ZeRO-3's weights) to the host.
     Activations of a layer: 34 s b h bytes in 16 bit without stored attention matrices (Korthikanti et al. 2022, arXiv
     2205.05198, equation 2), twice that in float32; with gradient checkpointing 2 s b h per layer and one whole layer.
     Logits: s b V values, three times in float32 (logits, their softmax, their gradient).
