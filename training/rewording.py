@@ -34,7 +34,7 @@ class RewordOptions(ProtocolOptions):
 
 
 class Reword:
-    """One dialogue per item; a record: ``item_id``, ``question`` (None: no attempt passed), ``attempts``, ``reasons``."""
+    """One dialogue per item. Its record: ``item_id``, ``question`` (None: none passed), ``attempts``, ``reasons``."""
 
     name: ClassVar[str] = "reword"
     version: ClassVar[int] = 1

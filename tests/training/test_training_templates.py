@@ -76,8 +76,8 @@ LLAMA3 = Family(
     specials=("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
     template=(
         "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + "
-        "message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"
-        "{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}"
+        "message['role'] + '<|end_header_id|>\n\n'+ message['content'] | trim + '<|eot_id|>' %}"
+        "{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}{% if add_generation_prompt %}"
         "{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
     ),
     whole=(
@@ -108,7 +108,9 @@ GEMMA = Family(
 BASE = Family(
     specials=("<s>", "</s>"),
     template=None,
-    whole="<s>User: What is 2 + 2?\n\nAssistant: It is 4.\n\nUser: Thanks. It is 4.\n\nAssistant: Hello there, user.</s>",
+    whole=(
+        "<s>User: What is 2 + 2?\n\nAssistant: It is 4.\n\nUser: Thanks. It is 4.\n\nAssistant: Hello there, user.</s>"
+    ),
     learned=(" It is 4.", " Hello there, user.</s>"),
 )
 FAMILIES = {"chatml": CHATML, "llama2": LLAMA2, "llama3": LLAMA3, "gemma": GEMMA, "base": BASE}
@@ -207,6 +209,7 @@ def test_a_system_turn_is_folded_where_the_template_refuses_one() -> None:
     tokenizer = tokenizer_of(GEMMA)
     example = Tokeniser(tokenizer, 512).one(system)
     assert tokenizer.decode(example.ids) == (
-        "<bos><start_of_turn>user\nBe brief.\n\nWhat is 2 + 2?<end_of_turn>\n<start_of_turn>model\nIt is 4.<end_of_turn>\n"
+        "<bos><start_of_turn>user\nBe brief.\n\nWhat is 2 + 2?<end_of_turn>\n"
+        "<start_of_turn>model\nIt is 4.<end_of_turn>\n"
     )
     assert example.ids == render(tokenizer, system.messages, add_generation_prompt=False)
