@@ -89,7 +89,7 @@ def _accuracy(run: RunFolder, name: str, other: str | None) -> dict[str, Any]:
     """Accuracy of one candidate minus another's, in [-1, 1], per half and static exam on the experiment's items."""
     result: dict[str, Any] = {}
     for exam, config in run.experiment.exams.items():
-        if other is None or config.protocol != "static" or config.benchmark is not None:
+        if other is None or config.protocol != "static" or config.benchmark is not None or config.build is not None:
             continue
         mine, theirs = records(run, f"{exam}.{name}"), records(run, f"{exam}.{other}")
         if mine is None or theirs is None or [r["item_id"] for r in mine] != [r["item_id"] for r in theirs]:
