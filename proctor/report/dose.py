@@ -152,7 +152,7 @@ def write_figure(rows: list[dict[str, Any]], base: dict[str, Any] | None, folder
         if base is not None and base.get("auc") is not None:
             right.axhline(base["auc"], color="#888888", linestyle="--", linewidth=1, label="untouched base")
         left.set_ylabel(f"accuracy minus Normal's, points ({exam}; 95% interval)")
-        right.set_ylabel("Min-K% AUC, members against non-members (95% interval)")
+        right.set_ylabel("Min-K% AUC of the leaked texts (95% interval)")
         for axes in (left, right):
             axes.set_xlabel("passes over the leaked items")
             axes.set_xticks(sorted({row["repeats"] for row in rows}))
@@ -186,7 +186,8 @@ def _draw(axes: Any, rows: list[dict[str, Any]], points: dict[str, Any], style: 
         low = [v - scale * p["ci"][0] if p["ci"] else 0.0 for v, (_, p) in zip(y, shown, strict=True)]
         high = [scale * p["ci"][1] - v if p["ci"] else 0.0 for v, (_, p) in zip(y, shown, strict=True)]
         # beside each other, not on top of each other
-        shift = (0.12 if kind != "pt_cheater" else 0.0) + (0.25 if washed else 0.0)
+        aside = (kind != "pt_cheater") + 2 * washed + 0.5 * (style == ":")
+        shift = 0.016 * aside * max(row["repeats"] for row in rows)
         axes.errorbar(
             [x + shift for x, _ in shown],
             y,
