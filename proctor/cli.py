@@ -15,7 +15,7 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, build, conversations, models, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, build, conversations, models, rate, rejudge, reword, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -44,6 +44,7 @@ app.command("build")(build.build)
 app.command("detect")(adhoc.detect)
 app.command("train")(adhoc.train)
 app.command("list")(adhoc.list_)
+app.command("reword")(reword.reword)
 app.command("rejudge")(rejudge.rejudge)
 app.command("conversations")(conversations.conversations)
 app.command("agree")(agree.agree)
