@@ -294,7 +294,9 @@ def train(
     print(f"model: {out / 'model'}")
 
 
-def list_(kind: Annotated[str, typer.Argument(help="protocols, detectors, benchmarks, recipes or engines.")]) -> None:
+def list_(
+    kind: Annotated[str, typer.Argument(help="protocols, builders, detectors, benchmarks, recipes or engines.")],
+) -> None:
     """List what can be named in an experiment file."""
     from proctor.listing import LISTS
 
