@@ -150,7 +150,8 @@ class Probing:
 
     def finish(self, items: Sequence[Item], records: Sequence[Mapping[str, Any]]) -> Built:
         """``items``: the first named set with the first seed; ``sets``: ``set-2``, ... of it, and for every other named
-        set its name, ``NAME.set-2``, ...; a set that no item can be put into (options only, open questions) is left out.
+        set its name, ``NAME.set-2``, ...; a set that no item can be put into (open questions have no options) is left
+        out.
 
         An item that a set's principles can't be applied to at all is not part of that set. One on which every attempt
         failed is, as it was (a fallback); ``summary["fallbacks"]`` names it.

@@ -1,8 +1,9 @@
 """Numbers and units in a question, in digits or English words, for telling whether a rewrite kept them.
 
-``5 kg``, ``five kilograms``, ``twenty-five``, ``two dozen``, ``half``, ``50%``, ``$3``, ``7am``, ``12/25/1937`` (three
-numbers). A number that English uses for other things, too (``one``, ``first``, ``second``, ``pair``), is *weak*: it can
-stand for a number of the original, but is neither demanded of a rewrite nor held against it.
+``5 kg``, ``five kilograms``, ``twenty-five``, ``two dozen``, ``half``, ``50%``, ``$3``, ``7am``, ``400 000``, ``-8``,
+``12/25/1937`` (three numbers). A number that English uses for other things, too (``one``, ``first``, ``pair``, ``zero``
+in ``below zero``), is *weak*: it can stand for a number of the original, but is neither demanded of a rewrite nor held
+against it.
 """
 
 from __future__ import annotations
@@ -79,10 +80,12 @@ _WEAK = {
 }
 _PARTS = {"third": 3, "thirds": 3, "fourth": 4, "fourths": 4, "quarters": 4, "fifth": 5, "fifths": 5, "tenths": 10}
 
+_GROUPED = r"\d{1,3}(?:[, \u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?"
 _TOKEN = re.compile(
-    r"(?P<money>[$€£])?\s?(?P<digits>\d+(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?:st|nd|rd|th)?(?![\d])"
-    r"|(?P<word>[A-Za-z]+)"
+    rf"(?P<money>[$€£])?\s?(?P<digits>{_GROUPED}|\d+(?:\.\d+)?)(?:st|nd|rd|th)?(?![\d])|(?P<word>[A-Za-z]+)"
 )
+_MINUS = re.compile(r"(?:(?<![\w.)\]%])[-−]|\b(?:minus|negative)\s)\Z", re.IGNORECASE)
+_BELOW = re.compile(r"(?:\s?°\s?C?|\s\w+){0,2}\sbelow\s(?:zero|freezing)", re.IGNORECASE)
 _AFTER = re.compile(r"[ \t]?-?[ \t]?(?P<unit>%|°|¢|€|a\.m\.|p\.m\.|[A-Za-z]+)")
 _FRACTION = re.compile(r"(?<![\d/.])(\d{1,6})\s?/\s?(\d{1,6})(?![\d/])")
 
@@ -109,19 +112,21 @@ def quantities(text: str) -> list[Quantity]:
         position = match.end()
         if match["digits"]:
             start = match.start("digits")
-            value = Fraction(match["digits"].replace(",", ""))
+            value = Fraction(re.sub("[, \u00a0\u202f]", "", match["digits"]))
             if start in fractions:
                 value = Fraction(int(fractions[start][1]), int(fractions[start][2]))
                 position = fractions[start].end()
             scale = re.compile(r"\s(hundred|thousand|million|billion|dozen)\b", re.IGNORECASE).match(text, position)
             if scale:
                 value, position = value * _SCALES[scale[1].lower()], scale.end()
-            found.append(Quantity(value, UNITS[match["money"]] if match["money"] else _unit(text, position)))
+            unit = UNITS[match["money"]] if match["money"] else _unit(text, position)
+            found.append(Quantity(_signed(value, text, match.start(), position), unit))
             continue
         number, end, weak = _words(text, match)
         if number is not None:
             position = end
-            found.append(Quantity(number, "" if weak else _unit(text, position), weak))
+            signed = number if weak else _signed(number, text, match.start(), position)
+            found.append(Quantity(signed, "" if weak else _unit(text, position), weak))
     return found
 
 
@@ -139,6 +144,11 @@ def same(a: Quantity, b: Quantity) -> bool:
         percent, share = (a, b) if a.unit == "%" else (b, a)
         return percent.value == share.value * 100
     return False
+
+
+def _signed(value: Fraction, text: str, start: int, end: int) -> Fraction:
+    """Negative behind a minus sign (not a hyphen or the dash of a range) or before ``degrees below zero``."""
+    return -value if _MINUS.search(text[:start]) or _BELOW.match(text, end) else value
 
 
 def _unit(text: str, position: int) -> str:
@@ -184,7 +194,7 @@ def _words(text: str, first: re.Match[str]) -> tuple[Fraction | None, int, bool]
     part = _next_part(text, end)
     if part is not None and 0 < value < part[0] and word in _SMALL:
         return Fraction(value, part[0]), part[1], False
-    return Fraction(value), end, word == "one" and value == 1
+    return Fraction(value), end, value == 0 or (word == "one" and value == 1)
 
 
 def _run(text: str, start: int) -> Iterator[re.Match[str]]:

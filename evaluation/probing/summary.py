@@ -17,7 +17,7 @@ def summary(records: Sequence[Mapping[str, Any]], made: Mapping[tuple[str, int],
     principles that failed by source id. The exam itself goes by the name of its probe."""
     names = {key: set_name(*key, first) or first for key in made}
     return {
-        "items": len({record["item_id"] for record in records}),
+        "seeds": len({record["item_id"] for record in records}),
         "stages": stage_figures(records),
         "sets": {
             names[key]: {
