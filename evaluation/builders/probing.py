@@ -97,10 +97,9 @@ class Probing:
                     f"item {item.id} ({item.benchmark}) has no key or is a conversation; probing rewrites single "
                     "questions with a known answer"
                 )
-        if not any(item.choices for item in items) and items:
-            for name in self.options.probes:
-                if not set(SETS[name]) & set(QUESTION_CHAIN):
-                    raise ValueError(f"probing.probes: {name} changes options only, and these items have none")
+        first = self.options.probes[0]
+        if items and not any(item.choices for item in items) and not set(SETS[first]) & set(QUESTION_CHAIN):
+            raise ValueError(f"probing.probes: {first} changes options only, and these items have none")
         return (self._probe(item, number) for number in range(1, self.options.sets + 1) for item in items)
 
     def _probe(self, item: Item, number: int) -> Dialogue[Record]:
@@ -149,21 +148,21 @@ class Probing:
         return done
 
     def finish(self, items: Sequence[Item], records: Sequence[Mapping[str, Any]]) -> Built:
-        """``items``: the first named set with the first seed; ``sets``: ``set-2``, ... of it, and for every other named
-        set its name, ``NAME.set-2``, ...; a set that no item can be put into (open questions have no options) is left
-        out.
+        """``items``: the first named set with the first seed; ``sets``: ``NAME.set-2``, ... of it, and for every other
+        named set ``NAME``, ``NAME.set-2``, ...; a set that no item can be put into (open questions have no options) is
+        left out.
 
         An item that a set's principles can't be applied to at all is not part of that set. One on which every attempt
         failed is, as it was (a fallback); ``summary["fallbacks"]`` names it.
         """
         made = compose(items, records, self.options.probes, self.options.sets, seed=self.seed)
-        sets = {set_name(probe, number, self.options.probes[0]): part.items for (probe, number), part in made.items()}
-        exam = sets.pop("")
+        first, *others = made
+        sets = {set_name(*key): made[key].items for key in others}
         if self.options.augment:
             sets["augmented"] = augmented(items, made.values())
         return Built(
-            items=exam,
-            summary=summary(records, made, self.options.probes[0]),
+            items=made[first].items,
+            summary=summary(records, made),
             sets={name: part for name, part in sets.items() if part},
         )
 

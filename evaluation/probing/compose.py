@@ -47,10 +47,9 @@ def compose(
     return made
 
 
-def set_name(probe: str, number: int, first: str) -> str:
-    """``""`` for the exam itself, ``set-2``, and ``LU`` or ``LU.set-2`` for the others."""
-    names = [*([] if probe == first else [probe]), *([] if number == 1 else [f"set-{number}"])]
-    return ".".join(names)
+def set_name(probe: str, number: int) -> str:
+    """``LU`` for the first seed, ``LU.set-2`` for the second."""
+    return probe if number == 1 else f"{probe}.set-{number}"
 
 
 def augmented(items: Sequence[Item], parts: Iterable[Part]) -> list[Item]:

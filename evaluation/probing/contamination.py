@@ -52,7 +52,6 @@ def drops(clean: tuple[Outcomes, Outcomes], contaminated: tuple[Outcomes, Outcom
         "excess_drop_interval": None if excess is None else list(excess.interval),
         "advantage_vanilla": _gap(other_before, clean_before, ids),
         "advantage_probed": _gap(other_after, clean_after, ids),
-        "caution": CAUTION,
     }
 
 

@@ -101,18 +101,30 @@ def over_sets(comparisons: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "probed_corrected": [c["corrected"]["probed"] for c in comparisons],
         "changed": [c["churn"]["changed"] for c in comparisons],
     }
-    return {"sets": len(comparisons), **{name: _spread(values) for name, values in figures.items()}}
+    return {"sets": len(comparisons), **{name: spread(values) for name, values in figures.items()}}
 
 
-def relative_effectiveness(vanilla: float, probed: float, all_principles: Mapping[str, Any]) -> dict[str, Any]:
+def pooled(vanilla: Outcomes, sets: Sequence[Outcomes], *, seed: int) -> dict[str, Any]:
+    """``delta`` over all sets: per item the mean over the sets it is in, with the interval over items."""
+    ids = [name for name in vanilla if any(name in part for part in sets)]
+    after = [_mean_correct(name, sets) for name in ids]
+    difference = paired_bootstrap(after, [float(vanilla[name].correct) for name in ids], seed=seed)
+    return {
+        "n": len(ids),
+        "delta": None if difference is None else difference.mean,
+        "delta_interval": None if difference is None else list(difference.interval),
+    }
+
+
+def relative_effectiveness(change: float | None, all_principles: Mapping[str, Any]) -> dict[str, Any]:
     """RE(p_i) = (Acc_pi - Acc) / (Acc_pall - Acc): the share of the full drop that one principle brings about.
 
-    vanilla, probed: accuracy as published, and with the one principle
-    all_principles: the ``comparison`` with all of them
+    change: Acc_pi - Acc over the items of the denominator; an item that p_i can't be applied to counts as unchanged
+    all_principles: ``delta`` and ``delta_interval`` with all of them (``pooled`` or ``comparison``)
     ``value`` is None, ``reason`` says why, where the denominator isn't told from 0: its interval holds 0.
     """
     denominator, interval = all_principles["delta"], all_principles["delta_interval"]
-    if denominator is None:
+    if denominator is None or change is None:
         return {"value": None, "reason": "undefined: no items"}
     if denominator == 0 or interval[0] <= 0 <= interval[1]:
         bounds = f"{interval[0]:.3f} to {interval[1]:.3f}"
@@ -120,20 +132,19 @@ def relative_effectiveness(vanilla: float, probed: float, all_principles: Mappin
             "value": None,
             "reason": f"undefined: the change with all principles, {denominator:.3f} ({bounds}), is not told from 0",
         }
-    return {"value": (probed - vanilla) / denominator}
+    return {"value": change / denominator}
 
 
-def by_subject(vanilla: Outcomes, probed: Outcomes, subjects: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Accuracy before and after per subject, the largest drop first; of equal drops by name."""
+def by_subject(vanilla: Outcomes, sets: Sequence[Outcomes], subjects: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Accuracy before and after (mean over the sets) per subject, the largest drop first; of equal drops by name."""
     groups: dict[str, list[str]] = {}
     for name in vanilla:
-        if name in probed:
+        if any(name in part for part in sets):
             groups.setdefault(subjects.get(name, ""), []).append(name)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for subject, ids in groups.items():
-        before, after = accuracy([vanilla[i] for i in ids]), accuracy([probed[i] for i in ids])
-        assert before is not None
-        assert after is not None
+        before = sum(vanilla[name].correct for name in ids) / len(ids)
+        after = sum(_mean_correct(name, sets) for name in ids) / len(ids)
         rows.append({"subject": subject, "n": len(ids), "vanilla": before, "probed": after, "delta": after - before})
     return sorted(rows, key=lambda row: (row["delta"], row["subject"]))
 
@@ -150,7 +161,13 @@ def monotonicity(levels: Sequence[float | None]) -> dict[str, Any]:
     return {"accuracies": list(levels), "holds": not rising if steps else None, "steps": len(steps), "rising": rising}
 
 
-def _spread(values: Sequence[float | None]) -> dict[str, Any]:
+def _mean_correct(name: str, sets: Sequence[Outcomes]) -> float:
+    values = [part[name].correct for part in sets if name in part]
+    return sum(values) / len(values)
+
+
+def spread(values: Sequence[float | None]) -> dict[str, Any]:
+    """Mean and standard deviation (n - 1; None for fewer than two) of the values that there are."""
     known = [value for value in values if value is not None]
     deviation = float(np.std(known, ddof=1)) if len(known) > 1 else None
     return {"mean": mean(known), "sd": deviation, "n": len(known)}

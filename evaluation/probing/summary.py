@@ -12,10 +12,10 @@ from evaluation.statistics import wilson
 EXAMPLES = 3
 
 
-def summary(records: Sequence[Mapping[str, Any]], made: Mapping[tuple[str, int], Part], first: str) -> dict[str, Any]:
+def summary(records: Sequence[Mapping[str, Any]], made: Mapping[tuple[str, int], Part]) -> dict[str, Any]:
     """``stages``: figures of each stage over all items and sets; ``sets``: of each set; ``fallbacks``: by set, the
-    principles that failed by source id. The exam itself goes by the name of its probe."""
-    names = {key: set_name(*key, first) or first for key in made}
+    principles that failed by source id. Sets go by ``all``, ``all.set-2``, ... here."""
+    names = {key: set_name(*key) for key in made}
     return {
         "seeds": len({record["item_id"] for record in records}),
         "stages": stage_figures(records),
