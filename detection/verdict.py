@@ -155,10 +155,14 @@ def decide(
         return say("inconclusive", f"{evidence}; but the untouched base model scores as well")
     if rejecting:
         return say("inconclusive", f"set-level tests reject, no headline detector does: {'; '.join(rejecting)}")
-    off = [f for f in weighed if not f.low <= 0.5 <= f.high]
-    if off:
-        side = "an interval without 0.5 that does not stand after correction, or lies below it"
-        return say("inconclusive", f"{side}: {'; '.join(map(str, off))}")
+    above = [f for f in weighed if f.low > 0.5]
+    if above:
+        which = "; ".join(map(str, above))
+        return say("inconclusive", f"above chance, but not after the correction for several tests: {which}")
+    below = [f for f in weighed if f.high < 0.5]
+    if below:
+        which = "; ".join(map(str, below))
+        return say("inconclusive", f"below chance: the two halves differ, and not by what was learned: {which}")
     weak = [f for f in weighed if f.minimum_auc is None or f.minimum_auc > WANTED_AUC]
     if weak:
         least = "nothing" if weak[0].minimum_auc is None else f"an AUC of {weak[0].minimum_auc:.2f}"
