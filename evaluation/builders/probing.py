@@ -15,7 +15,7 @@ from evaluation.builders.base import Built
 from evaluation.items import Item
 from evaluation.probing import agent
 from evaluation.probing.agent import Loop, Stage
-from evaluation.probing.compose import augmented, compose, set_name
+from evaluation.probing.compose import compose, set_name, variants
 from evaluation.probing.judge import AcceptOptions
 from evaluation.probing.principles import CHOICE_CHAIN, QUESTION_CHAIN, SETS, stages
 from evaluation.probing.summary import summary
@@ -33,7 +33,8 @@ class ProbingOptions(ProtocolOptions):
     max_growth: how many times longer than before a text may become
     prober_tokens: of one attempt
     verdict, comment_length, retries: of the judge, as in every judge's options (``evaluation.protocols.judging``)
-    augment: also make the set ``augmented``: the items themselves and every accepted version of them, to train on
+    augment: also make the set ``variants``: every accepted version of each item, for the recipe ``augmented`` to train
+        on beside the items themselves
     """
 
     probes: tuple[str, ...] = ("all",)
@@ -159,7 +160,7 @@ class Probing:
         first, *others = made
         sets = {set_name(*key): made[key].items for key in others}
         if self.options.augment:
-            sets["augmented"] = augmented(items, made.values())
+            sets["variants"] = variants(items, made.values())
         return Built(
             items=made[first].items,
             summary=summary(records, made),

@@ -52,15 +52,14 @@ def set_name(probe: str, number: int) -> str:
     return probe if number == 1 else f"{probe}.set-{number}"
 
 
-def augmented(items: Sequence[Item], parts: Iterable[Part]) -> list[Item]:
-    """Training data: the items, then every version of them that passed (no fallbacks), each text once.
-
-    ``source_id`` of a version is its seed's id.
-    """
-    found = {item.id: item for item in items}
+def variants(items: Sequence[Item], parts: Iterable[Part]) -> list[Item]:
+    """Training data for the recipe ``augmented``: every version that passed (no fallbacks), each text once, and none
+    that is an item as it was. ``source_id`` names the item it was made of."""
+    known = {item.id for item in items}
+    found: dict[str, Item] = {}
     for part in parts:
         for item in part.items:
-            if item.source_id not in part.fallbacks:
+            if item.source_id not in part.fallbacks and item.id not in known:
                 found.setdefault(item.id, item)
     return list(found.values())
 

@@ -120,7 +120,7 @@ def export(
     check_folder(out)
     originals = {item.id: item for item in readable(lambda: benchmarks.load("jsonl", vanilla), vanilla)}
     files = sets_of(build)
-    wanted = names(sets) or tuple(name for name in files if name != "augmented")
+    wanted = names(sets) or tuple(name for name in files if name != "variants")
     unknown = [name for name in wanted if name not in files]
     if unknown:
         raise ValueError(f"--sets {unknown[0]}: {build} has no such set; it has: {', '.join(files)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ from evaluation.probing import agent
 from evaluation.probing.principles import CHOICE_CHAIN, QUESTION_CHAIN, SETS, stages
 from evaluation.probing.together import together
 from evaluation.probing.version import Version
+from serving.engines.transformers_engine import TransformersBackend
+from serving.models import ModelSpec
 from serving.records import Ask, Completion
 from tests.evaluation.exam_driver import drive, said
 
@@ -238,12 +241,12 @@ def test_training_data_holds_no_fallback() -> None:
     builder, records = probe(
         [POTATO], agents(GOOD, verdict), sets=2, probes=["p1", "p4", "p3"], attempts=1, augment=True
     )
-    rows = builder.finish([POTATO], records).sets["augmented"]
-    assert rows[0] == POTATO
+    rows = builder.finish([POTATO], records).sets["variants"]
     assert GOOD["p1"] in [row.question for row in rows]
     assert not any(GOOD["p4"] in row.question for row in rows)
-    assert all(row.source_id == POTATO.id for row in rows[1:])
+    assert all(row.source_id == POTATO.id for row in rows)
     assert len({row.id for row in rows}) == len(rows)
+    assert POTATO.id not in {row.id for row in rows}
 
 
 def test_items_and_options_that_cannot_be_probed() -> None:
@@ -284,3 +287,22 @@ def test_dialogues_side_by_side() -> None:
     with pytest.raises(StopIteration) as end:
         running.send(["z"])
     assert end.value.value == [["x", "z"], ["y"], []]
+
+
+@pytest.mark.real
+def test_a_real_model_as_both_agents(smollm: Path) -> None:
+    """Whatever a weak model writes: every attempt has a result, and the item stays whole."""
+    backend = TransformersBackend(ModelSpec(path=str(smollm), engine="transformers"))
+
+    def answer(ask: Ask) -> Completion:
+        return backend.generate([ask.request()])[0]
+
+    builder, records = probe([POTATO], answer, sets=1, attempts=1, prober_tokens=24, comment_length=8, probes=["p5"])
+    (attempt,) = records[0]["choices"]["p5"]["attempts"]
+    assert attempt["result"]
+    built = builder.finish([POTATO], records)
+    (item,) = built.items
+    accepted = attempt["result"] == "accepted"
+    assert item.choices[:4] == POTATO.choices
+    assert len(item.choices) == 4 + accepted
+    assert (POTATO.id in built.summary["fallbacks"]["p5"]) == (not accepted)
