@@ -168,6 +168,8 @@ def import_(
 
     if not once(out, {"key": digest(pairs), "answers": answers, "groups": groups}, body):
         print("nothing to do: done already")
+    from proctor.report.published_probing import HUMAN
+
     metrics = read_json(out / "metrics.json")
     for question in ("same", "right"):
         row = metrics[question]
@@ -175,7 +177,7 @@ def import_(
         print(f"  {question}: {_cell(row['yes'])} of {row['n']} answers; {shown}")
         if row["agreement"]:
             print(f"    agreement, Fleiss' kappa: {_cell(row['agreement']['fleiss_kappa']['value'])}")
-    print("published by MPA (equivalence / correctness): 0.94 / 0.97")
+    print(f"published by MPA (same / right): {HUMAN['same']} / {HUMAN['right']}")
     print(f"figures: {out / 'metrics.json'}")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from proctor.report.published_probing import CORRELATIONS, beside
+
 
 def lines(metrics: Mapping[str, Any]) -> Iterator[str]:
     """One line per candidate, benchmark and set; what doubts there are about the judge first."""
@@ -20,12 +22,17 @@ def lines(metrics: Mapping[str, Any]) -> Iterator[str]:
                 yield f"  {probe:8} {_set(row)}"
             for name, effect in figures.get("relative_effectiveness", {}).items():
                 yield f"  RE({name}): {_cell(effect['value'])} {effect.get('reason', '')}".rstrip()
+            if published := beside(benchmark):
+                yield f"  published by MPA (accuracy %): {published}"
             levels = figures.get("monotonicity")
             if levels:
                 yield f"  levels {', '.join(map(_cell, levels['accuracies']))}: falling throughout: {levels['holds']}"
     for pair, row in metrics["abilities"]["correlations"].items():
         cells = [f"{name} {_cell(row[name]['value'])}" for name in ("pearson", "spearman", "kendall")]
         yield f"{pair}: {', '.join(cells)}, n {row['pearson']['n']} {row['pearson'].get('reason', '')}".rstrip()
+    if metrics["abilities"]["correlations"]["LU-PS"]["pearson"]["value"] is not None:
+        paper = "; ".join(f"{pair} {' / '.join(f'{x:.3f}' for x in row)}" for pair, row in CORRELATIONS.items())
+        yield f"published by MPA (Pearson / Spearman / Kendall): {paper}"
     contamination = metrics.get("contamination")
     if contamination:
         for name, probes in contamination["candidates"].items():
