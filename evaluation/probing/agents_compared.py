@@ -14,7 +14,8 @@ def compare_agents(a: Records, b: Records, *, seed: int) -> dict[str, Any]:
     """By stage, over the (item, set) pairs on which both agents were asked: fallback rate and mean attempts of each,
     and the differences a - b with their paired bootstrap intervals.
 
-    ``on_defects``: attempts that code turned down, per attempt: what a judge need not find any more.
+    ``turned_down_by_code`` and ``turned_down_by_judge``: of the attempts at an item, the share with a defect that code
+    or the judge found.
     ValueError if they share no pair.
     """
     first, second = _by_pair(a), _by_pair(b)
@@ -47,7 +48,11 @@ def _stage(first: Any, second: Any, shared: Sequence[Any], name: str, seed: int)
         "n": len(both),
         "fallback_rate": measured(lambda row: row["status"] == "fallback"),
         "attempts": measured(lambda row: len(row["attempts"])),
-        "on_defects": measured(
-            lambda row: sum(x["result"].startswith("code") for x in row["attempts"]) / len(row["attempts"])
-        ),
+        "turned_down_by_code": measured(lambda row: _share(row, "code")),
+        "turned_down_by_judge": measured(lambda row: _share(row, "judge")),
     }
+
+
+def _share(row: Mapping[str, Any], by: str) -> float:
+    attempts: Sequence[Mapping[str, Any]] = row["attempts"]
+    return sum(str(attempt["result"]).startswith(by) for attempt in attempts) / len(attempts)

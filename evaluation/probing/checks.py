@@ -140,12 +140,18 @@ def check_protected(before: str, after: str) -> Fault | None:
 
 
 def check_names(before: str, after: str) -> Fault | None:
-    """Every proper name (a capitalised word inside a sentence) stays, and no other comes in."""
+    """Every proper name (a capitalised word inside a sentence) stays, and no other comes in.
+
+    A name may be written out (``Jan`` as ``January``).
+    """
     then, now = names(before), names(after)
-    lost = sorted(name for name in then if not re.search(rf"\b{name}\b", after))
+    lost = sorted(name for name in then if not re.search(rf"\b{name}" if len(name) > 2 else rf"\b{name}\b", after))
     if lost:
         return Fault("name lost", f"the name {lost[0]} is missing")
-    new = sorted(name for name in now if not re.search(rf"\b{name}\b", before, re.IGNORECASE))
+    short = tuple(name for name in then if len(name) > 2)
+    new = sorted(
+        name for name in now if not re.search(rf"\b{name}\b", before, re.IGNORECASE) and not name.startswith(short)
+    )
     return Fault("new name", f"the name {new[0]} was not there before") if new else None
 
 

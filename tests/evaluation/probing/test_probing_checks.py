@@ -135,3 +135,8 @@ def test_empty_and_repeated_options() -> None:
     assert fault is not None
     assert fault.kind == "duplicate option"
     assert check_unique(["a", "b"]) is None
+
+
+def test_a_name_may_be_written_out() -> None:
+    assert check_names("They married on Jan 2.", "The wedding was on the second of January.") is None
+    assert check_names("They married on Jan 2.", "The wedding was on the second of June.") is not None
