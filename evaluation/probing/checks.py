@@ -117,7 +117,7 @@ def check_unique(choices: Sequence[str], before: Sequence[str] = ()) -> Fault | 
 
 def check_numbers(before: str, after: str) -> Fault | None:
     """Every number stays, in digits or words, with its unit; no other one comes in."""
-    then, now = quantities(before), quantities(after)
+    then, now = (list(dict.fromkeys(quantities(text))) for text in (before, after))
     for wanted in then:
         if wanted.weak:
             continue
@@ -215,8 +215,11 @@ def _has_unit(wanted: Quantity, found: Sequence[Quantity], after: str) -> bool:
 
 
 def _new_number(before: str, after: str) -> Quantity | None:
-    then = quantities(before)
-    return next((new for new in quantities(after) if not new.weak and not any(same(new, old) for old in then)), None)
+    then = list(dict.fromkeys(quantities(before)))
+    return next(
+        (new for new in dict.fromkeys(quantities(after)) if not new.weak and not any(same(new, old) for old in then)),
+        None,
+    )
 
 
 def _tells(text: str, key: str) -> bool:

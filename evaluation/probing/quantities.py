@@ -148,7 +148,7 @@ def same(a: Quantity, b: Quantity) -> bool:
 
 def _signed(value: Fraction, text: str, start: int, end: int) -> Fraction:
     """Negative behind a minus sign (not a hyphen or the dash of a range) or before ``degrees below zero``."""
-    return -value if _MINUS.search(text[:start]) or _BELOW.match(text, end) else value
+    return -value if _MINUS.search(text[max(0, start - 12) : start]) or _BELOW.match(text, end) else value
 
 
 def _unit(text: str, position: int) -> str:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from evaluation.probing.checks import check_numbers
 from evaluation.probing.quantities import quantities, units
 
 
@@ -32,3 +35,10 @@ def test_words_with_other_meanings_are_weak() -> None:
 
 def test_units_that_a_text_names() -> None:
     assert units("so many kilograms, at 5 m/s, for $3") == {"kg", "m", "$"}
+
+
+@pytest.mark.parametrize("text", ["1 000 ", "5-6 ", "$ ", "a third ", "one hundred and ", "-", "1/", "( not "])
+def test_a_hostile_text_is_read_in_time(text: str) -> None:
+    begin = time.process_time()
+    check_numbers(text * 4000, text * 4000)
+    assert time.process_time() - begin < 5
