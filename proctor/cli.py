@@ -16,6 +16,7 @@ import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
 from proctor.commands import adhoc, agree, build, conversations, models, rate, rejudge, reword, runs  # noqa: E402
+from proctor.commands import adhoc, agree, build, conversations, models, probing, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -50,6 +51,7 @@ app.command("conversations")(conversations.conversations)
 app.command("agree")(agree.agree)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
+app.add_typer(probing.app, name="probing")
 
 
 def main() -> None:
