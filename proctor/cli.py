@@ -17,6 +17,7 @@ import typer  # noqa: E402
 from proctor import __version__  # noqa: E402
 from proctor.commands import adhoc, agree, build, conversations, models, rate, rejudge, reword, runs  # noqa: E402
 from proctor.commands import adhoc, agree, build, conversations, models, probing, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, conversations, estimating, models, rate, rejudge, runs, serve  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -40,6 +41,8 @@ app.command("status")(runs.status)
 app.command("report")(runs.report)
 app.command("check")(runs.check)
 app.command("stage")(runs.stage)
+app.command("estimate")(estimating.estimate)
+app.command("serve")(serve.serve)
 app.command("evaluate")(adhoc.evaluate)
 app.command("build")(build.build)
 app.command("detect")(adhoc.detect)
@@ -73,6 +76,8 @@ def main() -> None:
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 1 if full else 2)
     except RuntimeError as error:
+        if type(error).__name__ == "ServerGone":  # by its name: the class is not imported where nothing is served
+            _fail(str(error), INTERRUPTED)
         if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.")):
             _fail(str(error), 1)
         raise

@@ -202,6 +202,12 @@ class Experiment(Strict):
             # "exam.x" would be taken for the stage that freezes the items of the exam "x"
             if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build"):
                 raise ValueError(f"exams: {name!r} is the name of a stage; choose another")
+        served = [name for name, spec in self.models.items() if spec.engine == "server"]
+        if served and self.mode == "lockstep":
+            raise ValueError(
+                f"mode is 'lockstep', but model {served[0]!r} is on a server, whose answers can depend on who else "
+                "asks; use mode: auto (fast, then)"
+            )
         control = self.candidates.get("base")
         if control is not None and (control.recipe is not None or control.model != self.base):
             raise ValueError(
@@ -255,8 +261,10 @@ class Experiment(Strict):
 
     @property
     def schedule(self) -> Mode:
-        """The mode that the scheduler runs in: ``auto`` is lockstep."""
-        return "lockstep" if self.mode == "auto" else self.mode
+        """The mode that the scheduler runs in: ``auto`` is lockstep, but fast where a model is on a server."""
+        if self.mode != "auto":
+            return self.mode
+        return "fast" if any(spec.engine == "server" for spec in self.models.values()) else "lockstep"
 
     def benchmark_of(self, exam: str) -> BenchmarkConfig:
         """Where an exam's items come from."""
@@ -267,7 +275,9 @@ class Experiment(Strict):
         config = self.candidates[candidate]
         if config.model is not None:
             return self.models[config.model].resolved()
-        base = self.models[self.base].model_dump(exclude={"path", "revision", "adapter"})
+        base = self.models[self.base].model_dump(exclude={"path", "revision", "adapter", "endpoint"})
+        if base["engine"] == "server":  # the base's server does not serve what was trained from it
+            base["engine"] = "auto"
         from proctor.config_file import validate
 
         settings = {**base, **config.serve, "path": str(folder)}
@@ -309,7 +319,7 @@ def resolve(experiment: Experiment) -> Experiment:
     down and the run folder can be used from anywhere."""
     models = {}
     for name, spec in experiment.models.items():
-        places = {"path": spec.path, "adapter": spec.adapter, "chat_template": spec.chat_template}
+        places = {key: getattr(spec, key) for key in ("path", "adapter", "chat_template", "endpoint")}
         models[name] = spec.resolved().model_copy(update={key: _absolute(value) for key, value in places.items()})
     exams = {
         name: exam.model_copy(

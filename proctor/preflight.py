@@ -13,6 +13,7 @@ from proctor.stages import build, detect
 from proctor.stages.base import Stage
 from proctor.stages.prefilter import filter_for
 from proctor.stages.train import job_for
+from serving.adapters import check_servable, read_adapter
 from serving.cast import check_mode
 from serving.engines.common import context_length
 from serving.fingerprint import ModelError, check_model_folder, resolve_model
@@ -91,6 +92,8 @@ def check_model(spec: ModelSpec, where: str) -> None:
         folder = resolve_model(spec)
         check_model_folder(folder, allow_pickle=spec.allow_pickle)
         context_length(spec, folder)
+        if spec.adapter:
+            (check_servable if spec.engine in ("vllm", "server") else read_adapter)(Path(spec.adapter).expanduser())
         if spec.chat_template not in (None, "none") and not Path(str(spec.chat_template)).expanduser().is_file():
             raise ModelError(f"chat_template file {spec.chat_template} does not exist; give a Jinja file, or 'none'")
     except ModelError as error:
