@@ -15,7 +15,7 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, conversations, models, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, compare, conversations, models, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -37,6 +37,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 app.command("run")(runs.run)
 app.command("status")(runs.status)
 app.command("report")(runs.report)
+app.command("compare")(compare.compare)
 app.command("check")(runs.check)
 app.command("stage")(runs.stage)
 app.command("evaluate")(adhoc.evaluate)

@@ -65,6 +65,9 @@ def _counted(evidence: Evidence, folder: Path) -> Iterator[tuple[str, int]]:
                 count = sum(v for v in count.values() if isinstance(v, int))
             if isinstance(count, int) and count:
                 yield f"{said}{' (' + source['name'] + ')' if 'steps' in source else ''}", count
+    first = metrics.get("first_answer") or {}
+    if first.get("unparsable"):
+        yield "first answers that could not be read (of the candidate; they end nothing)", first["unparsable"]
     overflow = metrics.get("overflow") or {}
     if overflow.get("dialogues_with_dropped_rounds"):
         yield "dialogues whose oldest rounds did not fit", overflow["dialogues_with_dropped_rounds"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
@@ -29,14 +30,15 @@ from proctor.report.verdicts import verdict_lines
 from proctor.runfolder import RunFolder
 
 
-def write_report(run: RunFolder, folder: Path) -> list[str]:
+def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) -> list[str]:
     """Reads the run folder, writes the report's files, returns their names.
 
-    Stages that are not done are left out and named on the page. ValueError if not even the exam is frozen.
+    Stages that are not done are left out and named on the page. outdated: stages whose inputs changed since they were
+    done; their figures are shown, with a warning. ValueError if not even the exam is frozen.
     """
     if not (run.stage("exam").path / "items.jsonl").is_file():
         raise ValueError(f"{run.path}: not even the exam is frozen yet, so there is nothing to report; run it first")
-    summary = clean(summarise_run(run))
+    summary = {**clean(summarise_run(run)), "outdated": list(outdated)}
     found = points(summary)
     if found:
         line = regression(found)

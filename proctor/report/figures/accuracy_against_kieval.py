@@ -105,7 +105,9 @@ def plate(found: Sequence[Point], line: Line) -> Plate:
     for point in sorted(found[:MOST_LABELS], key=lambda p: (p.kieval, p.accuracy)):
         right = point.accuracy > middle  # a name stays inside the frame
         label = axes.annotate(
-            point.name if len(point.name) <= LONGEST_LABEL else point.name[: LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}",
+            point.name
+            if len(point.name) <= LONGEST_LABEL
+            else point.name[: LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}",
             (point.accuracy, point.kieval),
             (-7 if right else 7, 5 + 11 * _near(point, taken, axes)),
             textcoords="offset points",
@@ -128,6 +130,10 @@ def plate(found: Sequence[Point], line: Line) -> Plate:
     )
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
@@ -135,9 +141,7 @@ def _sentence(text: str) -> str:
 def _near(point: Point, taken: Sequence[tuple[float, float]], axes: Any) -> int:
     """How many labelled points lie so near that the names would touch."""
     wide, high = (limits[1] - limits[0] for limits in (axes.get_xlim(), axes.get_ylim()))
-    return sum(
-        abs(point.accuracy - x) < 0.25 * wide and abs(point.kieval - y) < 0.06 * high for x, y in taken
-    )
+    return sum(abs(point.accuracy - x) < 0.25 * wide and abs(point.kieval - y) < 0.06 * high for x, y in taken)
 
 
 def caption(line: Line) -> str:

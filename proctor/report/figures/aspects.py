@@ -23,7 +23,7 @@ def draw(evidence: Evidence) -> Plate | None:
         return None
     spokes = list(next(iter(shown.values())))
     turns = [2 * math.pi * i / len(spokes) for i in range(len(spokes))]
-    figure = canvas(height=4.2)
+    figure = canvas(height=4.3)
     axes = figure.add_subplot(projection="polar")
     axes.set_theta_offset(math.pi / 2)
     axes.set_theta_direction(-1)
@@ -46,13 +46,16 @@ def draw(evidence: Evidence) -> Plate | None:
             if entry.get("interval"):
                 low, high = (100 * float(bound) for bound in entry["interval"])  # type: ignore[union-attr]
                 axes.plot([turn, turn], [low, high], color=style.colour, alpha=0.5, linewidth=2.5)
-    axes.set_xticks(turns, spokes)
-    axes.tick_params(axis="x", pad=10)
+    axes.set_xticks(turns, [""] * len(spokes))
+    for turn, spoke in zip(turns, spokes, strict=True):
+        across = math.sin(turn)  # names end or begin at the rim, so that none is cut or crosses a line
+        side = "center" if abs(across) < 0.1 else "left" if across > 0 else "right"
+        axes.text(turn, 108, spoke, ha=side, va="center")
     axes.set_ylim(0, 100)
     axes.set_yticks([25, 50, 75, 100])
     axes.set_rlabel_position(180 / len(spokes))
     axes.tick_params(axis="y", labelsize=8, colors="#555555")
-    figure.legend(loc="outside right center")
+    figure.legend(loc="outside upper center", ncols=3)
     return Plate(
         name="aspects",
         title="KIEval per aspect",

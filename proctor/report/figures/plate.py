@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.atomic import write_bytes, write_text
 
-WIDTH = 6.0
+WIDTH = 5.4
 """Inches: readable on a page of 400 pixels, and across one column of a paper."""
 LOOK = {
     "svg.hashsalt": "proctor",  # a salt of our own and no date: equal runs give equal files
@@ -21,7 +21,7 @@ LOOK = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": 10,
-    "legend.fontsize": 8,
+    "legend.fontsize": 8.5,
     "legend.frameon": False,
     "text.parse_math": False,  # a candidate's name is not mathematics
 }
@@ -55,7 +55,7 @@ class Drawing:
         return f"figures/{self.name}.svg", f"figures/{self.name}.png"
 
 
-def canvas(width: float = WIDTH, height: float = 3.8) -> Any:
+def canvas(width: float = WIDTH, height: float = 3.6) -> Any:
     """An empty figure of our size, laid out so that nothing is cut."""
     from matplotlib.figure import Figure
 

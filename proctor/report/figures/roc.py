@@ -34,7 +34,7 @@ def draw(evidence: Evidence) -> Plate | None:
     columns = 2
     cells = len(curves) + 1  # the legend has a cell of its own
     rows_of = -(-cells // columns)
-    figure = canvas(WIDTH, 2.9 * rows_of)
+    figure = canvas(WIDTH, 2.65 * rows_of)
     for place, (detector, lines) in enumerate(curves.items()):
         axes = figure.add_subplot(rows_of, columns, place + 1)
         axes.plot([0, 1], [0, 1], color="black", linestyle=":", linewidth=1)

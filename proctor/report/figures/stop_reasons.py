@@ -49,12 +49,13 @@ def draw(evidence: Evidence) -> Plate | None:
     axes.set_xlabel("share of the interviews, %")
     figure.legend(loc="outside upper center", ncols=LEGEND_ROW)
     smallest = min(counter.total() for counter in counts.values())
-    half = wilson(smallest // 2, smallest)
-    wide = "" if half is None else f" A share of 50% of {smallest} has the 95% interval {100 * half.low:.0f} to "
+    bounds = wilson(smallest // 2, smallest)
+    wide = "" if bounds is None else f" A share of {smallest // 2} in {smallest} has the 95% interval "
     return Plate(
         name="stop_reasons",
         title="Why the interviews ended",
         caption="Leaked and untouched items together; 'rounds': all rounds took place, 'context': a prompt did not "
-        "fit, 'unstated': the evaluator gave no reason." + (f"{wide}{100 * half.high:.0f}%." if half else ""),
+        "fit, 'unstated': the evaluator gave no reason."
+        + (f"{wide}{100 * bounds.low:.0f} to {100 * bounds.high:.0f}%." if bounds else ""),
         figure=figure,
     )

@@ -73,6 +73,6 @@ def plate(names: list[str], rates: Matrix, about: str) -> Plate:
     return Plate(
         name="win_rates",
         title="Win rates",
-        caption=f"{about + '. ' if about else ''}Ties count one half; the row's candidate wins that share of the items.",
+        caption=f"{about + '. ' if about else ''}Ties count one half; the row's candidate wins that share of items.",
         figure=figure,
     )
