@@ -48,14 +48,14 @@ def paired(a: Rows, b: Rows, *, seed: int) -> dict[str, Any] | None:
 def sign_flip(differences: Sequence[float], *, seed: int) -> float:
     """Two-sided p-value of mean 0, each difference's sign being a coin (Fisher 1935); exact where 2^n <= 9,999.
 
-    1 where all differences are 0.
+    1 where all differences are 0, or all but one.
     """
     import numpy as np
     from scipy.stats import permutation_test
 
     data = np.asarray([d for d in differences if d != 0], dtype=float)  # a sign does not change zeros
-    if data.size == 0:
-        return 1.0
+    if data.size < 2:
+        return 1.0  # one difference: both signs are as extreme
     result = permutation_test(
         (data,),
         lambda x, axis: np.mean(x, axis=axis),
