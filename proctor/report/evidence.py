@@ -63,7 +63,7 @@ class Evidence:
 
     def items(self, exam: str) -> dict[str, Item]:
         """The frozen items of an exam, by id; {} where they are not frozen yet."""
-        folder = self.run.stage(freeze.name_for(self.run.experiment, exam)).path
+        folder = freeze.folder_for(self.run, exam)
         return {item.id: item for item in read_exam(folder).items} if (folder / "items.jsonl").is_file() else {}
 
     def rows(self, stage: str) -> Iterator[dict[str, Any]]:

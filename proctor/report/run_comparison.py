@@ -55,7 +55,7 @@ def notes(a: RunFolder, b: RunFolder) -> list[str]:
             continue
         if (one.exams[exam].protocol, one.exams[exam].options) != (two.exams[exam].protocol, two.exams[exam].options):
             found.append(f"exam {exam} has another protocol or other options in B")
-        files = [run.stage(freeze.name_for(run.experiment, exam)).path / "items.jsonl" for run in (a, b)]
+        files = [freeze.folder_for(run, exam) / "items.jsonl" for run in (a, b)]
         if all(file.is_file() for file in files) and files[0].read_bytes() != files[1].read_bytes():
             found.append(f"exam {exam} has other items in B; only those in both are compared")
     for run, name in ((a, "A"), (b, "B")):

@@ -15,7 +15,7 @@ from evaluation import protocols
 from evaluation.statistics import mcnemar, paired_bootstrap
 from proctor.atomic import read_json, read_jsonl
 from proctor.detecting import SET_TESTS
-from proctor.experiment import Experiment
+from proctor.experiment import ExamConfig, Experiment
 from proctor.frozen import FrozenExam, read_exam
 from proctor.report.compared import auc_difference, gap_difference, paired
 from proctor.runfolder import RunFolder
@@ -66,6 +66,7 @@ def expected(run: RunFolder) -> list[str]:
     """The stages of the experiment before the report, by name, in the plan's order."""
     experiment = run.experiment
     own = [f"exam.{name}" for name, exam in experiment.exams.items() if exam.benchmark is not None]
+    own += [f"build.{name}" for name in experiment.builds]
     trained = [f"train.{name}" for name, candidate in experiment.candidates.items() if candidate.recipe is not None]
     filters = [f"prefilter.{name}" for name, exam in experiment.exams.items() if exam.prefilter]
     sat = [f"{exam}.{name}" for exam in experiment.exams for name in experiment.candidates]
@@ -107,8 +108,13 @@ def adjust(rows: list[dict[str, Any]]) -> None:
 
 def exam_of(experiment: Experiment, protocol: str) -> str | None:
     """The first exam of leaked and untouched items that uses a protocol: the contamination table has its figures."""
-    found = (n for n, exam in experiment.exams.items() if exam.protocol == protocol and exam.benchmark is None)
+    found = (n for n, exam in experiment.exams.items() if exam.protocol == protocol and has_halves(exam))
     return next(found, None)
+
+
+def has_halves(exam: ExamConfig) -> bool:
+    """Whether an exam is held on the experiment's own items: those of another benchmark or a build leaked to nobody."""
+    return exam.benchmark is None and exam.build is None
 
 
 def records(run: RunFolder, stage: str, part: str = "records.jsonl") -> Rows | None:
@@ -129,6 +135,8 @@ def contains(experiment: Experiment, stage: str) -> bool:
         config = experiment.detection
         chosen = None if config is None else config.candidates
         return config is not None and (candidate == CONTROL or chosen is None or candidate in chosen)
+    if kind == "build":
+        return candidate in experiment.builds
     if kind in ("exam", "prefilter") and candidate:
         own = experiment.exams.get(candidate)
         return own is not None and (own.prefilter if kind == "prefilter" else own.benchmark is not None)
@@ -154,7 +162,7 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
         if rows is None:
             continue
         protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
-        names = ("leaked", "untouched") if config.benchmark is None else ("all",)
+        names = ("leaked", "untouched") if has_halves(config) else tuple(dict.fromkeys(r["half"] for r in rows))
         halves = {half: protocol.summarise([r for r in rows if r["half"] == half]) for half in names}
         row["exams"][exam_name] = halves
         if exam_name == exam_of(experiment, "static"):

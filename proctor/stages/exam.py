@@ -7,7 +7,6 @@ from pathlib import Path
 from evaluation import protocols
 from proctor.examining import Report, examine
 from proctor.experiment import FILES, Experiment
-from proctor.frozen import read_exam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze, prefilter
 from proctor.stages.base import Stage
@@ -49,7 +48,7 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
 def _sit(run: RunFolder, folder: Path, report: Report, exam: str, candidate: str) -> list[str]:
     experiment = run.experiment
     config = experiment.exams[exam]
-    frozen = read_exam(run.stage(freeze.name_for(experiment, exam)).path)
+    frozen = freeze.read_items(run, exam)
     if config.prefilter:
         frozen = frozen.kept(prefilter.read_ids(run, exam))
     protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=frozen.exemplars)
