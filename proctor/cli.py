@@ -15,9 +15,21 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, build, conversations, models, rate, rejudge, reword, runs  # noqa: E402
-from proctor.commands import adhoc, agree, build, conversations, models, probing, rate, rejudge, runs  # noqa: E402
-from proctor.commands import adhoc, agree, conversations, estimating, models, rate, rejudge, runs, serve  # noqa: E402
+from proctor.commands import (  # noqa: E402
+    adhoc,
+    agree,
+    build,
+    compare,
+    conversations,
+    estimating,
+    models,
+    probing,
+    rate,
+    rejudge,
+    reword,
+    runs,
+    serve,
+)
 
 app = typer.Typer(
     name="proctor",
@@ -39,6 +51,7 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 app.command("run")(runs.run)
 app.command("status")(runs.status)
 app.command("report")(runs.report)
+app.command("compare")(compare.compare)
 app.command("check")(runs.check)
 app.command("stage")(runs.stage)
 app.command("estimate")(estimating.estimate)

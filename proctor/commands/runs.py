@@ -5,9 +5,12 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from proctor.runfolder import RunFolder
 
 Override = Annotated[list[str], typer.Option("-s", "--set", help="Override a key: -s key.sub=value (repeatable).")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME by default.")]
@@ -105,22 +108,31 @@ def status(run: RunPath) -> None:
         print(f"{state.stage.name:28} {shown:12} {note}".rstrip())
 
 
-def report(run: RunPath) -> None:
-    """Write the report of a run again and print its table."""
-    from proctor.plan import plan, states
+def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]) -> None:
+    """Write the report of a run again, from its folder alone, and print its table. A run may be unfinished."""
+    from proctor.report.summary import expected, finished
     from proctor.report.write import write_report
     from proctor.runfolder import open_run
+    from proctor.stagefolder import StageFolder
 
-    opened = open_run(run)
-    missing = [
-        state.stage.name
-        for state in states(opened, plan(opened.experiment))
-        if state.state != "done" and state.stage.name != "report"
-    ]
-    if missing:
-        raise ValueError(f"{run}: not done yet: {', '.join(missing)}; run 'proctor run' with its experiment first")
-    write_report(opened, opened.stage("report").path)
-    _show_report(opened.path)
+    for opened in [open_run(run) for run in runs]:
+        missing = [name for name in expected(opened) if not finished(opened, name)]
+        with StageFolder(opened.stage("report").path).lock():
+            write_report(opened, opened.stage("report").path, outdated=_outdated(opened))
+        _show_report(opened.path)
+        if missing:
+            print(f"not finished: {', '.join(missing)}; run 'proctor run' with its experiment to complete it")
+
+
+def _outdated(opened: RunFolder) -> list[str]:
+    """Stages whose inputs changed since; none where that can't be told: the models or files are not on this machine."""
+    from proctor.plan import plan, states
+
+    try:
+        found = states(opened, plan(opened.experiment))
+    except (ValueError, OSError):
+        return []
+    return [state.stage.name for state in found if state.state == "stale" and state.stage.name != "report"]
 
 
 def check(
