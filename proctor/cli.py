@@ -15,7 +15,7 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, conversations, models, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, cluster, conversations, models, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -35,6 +35,8 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 
 app.command("run")(runs.run)
+app.command("submit")(cluster.submit)
+app.command("cancel")(cluster.cancel)
 app.command("status")(runs.status)
 app.command("report")(runs.report)
 app.command("check")(runs.check)
@@ -69,7 +71,7 @@ def main() -> None:
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 1 if full else 2)
     except RuntimeError as error:
-        if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.")):
+        if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.", "slurm.")):
             _fail(str(error), 1)
         raise
     except Exception as error:

@@ -63,6 +63,8 @@ class VllmBackend:
             arguments["max_num_batched_tokens"] = max(arguments["max_num_batched_tokens"], self._max_length)
         else:
             arguments["gpu_memory_utilization"] = spec.memory_share
+            if spans_nodes(spec):
+                arguments["distributed_executor_backend"] = "ray"
         if spec.adapter:
             raise ModelError(
                 f"adapter {spec.adapter}: serve a merged copy through vllm (training writes one), or set "
@@ -149,3 +151,10 @@ class VllmBackend:
                 )
             )
         return tables
+
+
+def spans_nodes(spec: ModelSpec) -> bool:
+    """Whether the model needs more GPUs than this node has, in a job whose script started a Ray cluster."""
+    import torch
+
+    return "RAY_ADDRESS" in os.environ and spec.tensor_parallel * spec.pipeline_parallel > torch.cuda.device_count()

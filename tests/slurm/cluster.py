@@ -1,0 +1,174 @@
+"""A real SLURM on localhost, in a temporary folder: munged, slurmctld and slurmd, one node with two make-believe GPUs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
+CONFIGURATION = """\
+ClusterName=proctor
+SlurmctldHost={host}(127.0.0.1)
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+SlurmUser=root
+SlurmdUser=root
+SlurmctldPort={controller_port}
+SlurmdPort={node_port}
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=50000,batch_sched_delay=0,requeue_delay=1
+SlurmdParameters=config_overrides
+ReturnToService=2
+SlurmdTimeout=5
+KillWait=2
+MinJobAge=300
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+JobRequeue=1
+GresTypes=gpu
+NodeName={host} NodeAddr=127.0.0.1 CPUs=8 RealMemory=16000 Gres=gpu:a100:2 State=UNKNOWN
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+GPUS = "Name=gpu Type=a100 File=/dev/null\nName=gpu Type=a100 File=/dev/zero\n"
+
+
+def missing() -> str | None:
+    """Why SLURM can't be started here, or None."""
+    if os.geteuid() != 0:
+        return "SLURM's daemons need root here"
+    absent = [name for name in PROGRAMS if shutil.which(name) is None]
+    return f"not installed: {', '.join(absent)} (apt-get install slurm-wlm munge)" if absent else None
+
+
+class Cluster:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.host = socket.gethostname().partition(".")[0]
+        self.configuration = folder / "slurm.conf"
+
+    def start(self) -> None:
+        for name in ("state", "spool"):
+            (self.folder / name).mkdir()
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        text = CONFIGURATION.format(
+            host=self.host, folder=self.folder, controller_port=_free_port(), node_port=_free_port()
+        )
+        self.configuration.write_text(text, encoding="utf-8")
+        (self.folder / "gres.conf").write_text(GPUS, encoding="utf-8")
+        os.environ["SLURM_CONF"] = str(self.configuration)
+        options = [
+            f"--{name}={self.folder}/munge.{name.partition('-')[0]}" for name in ("socket", "pid-file", "log-file")
+        ]
+        _call("munged", "--force", f"--key-file={key}", f"--seed-file={self.folder}/munge.seed", *options)
+        _call("slurmctld", "-c", "-f", str(self.configuration))
+        self.start_node()
+
+    def start_node(self) -> None:
+        _call("slurmd", "-f", str(self.configuration), "-N", self.host)
+        wait_for(lambda: self.node_state() in ("idle", "mixed", "allocated"), 30, "the node to be ready")
+
+    def node_state(self) -> str:
+        return _call("sinfo", "--noheader", "--format=%T").strip().rstrip("*")
+
+    def kill_node(self) -> None:
+        """What the loss of a node is like: slurmd and everything that it started are gone, and nobody says so."""
+        daemon = _pid(self.folder / "slurmd.pid")
+        steps = [p for p in _processes() if str(self.folder) in p[1] or p[1].startswith("slurmstepd")]
+        from tests.proctor.command import descendants
+
+        os.kill(daemon, signal.SIGKILL)
+        for pid, _ in steps:
+            for below in [*descendants(pid), pid]:
+                if pid != daemon and "slurmctld" not in _command(pid) and "munged" not in _command(pid):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(below, signal.SIGKILL)
+
+    def stop(self) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            _call("scancel", f"--user={os.getuid()}", "--signal=KILL", "--full")
+            _call("scancel", f"--user={os.getuid()}")
+            wait_for(lambda: not queue(), 10, "the queue to empty")
+        for name in ("slurmd", "slurmctld", "munge"):
+            with contextlib.suppress(OSError, ValueError):
+                pid = _pid(self.folder / f"{name}.pid")
+                os.kill(pid, signal.SIGTERM)
+                wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists(), 10, f"{name} to end")
+        os.environ.pop("SLURM_CONF", None)
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[Cluster]:
+    cluster = Cluster(folder)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def queue() -> dict[str, str]:
+    """State by job (array tasks as JOB_TASK) of all that have not ended."""
+    lines = _call("squeue", "--noheader", "--array", "--format=%i|%T").splitlines()
+    return dict(line.split("|") for line in lines)
+
+
+def job_state(job: str) -> str:
+    """The state of a job or of one array task, also after its end."""
+    lines = _call("squeue", "--noheader", "--array", "--states=all", f"--jobs={job}", "--format=%T").split()
+    return lines[0] if lines else ""
+
+
+def wait_for(condition: object, seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
+        time.sleep(0.1)
+
+
+def wait_for_end(seconds: float = 60) -> None:
+    wait_for(lambda: not queue(), seconds, f"the queue to empty; it holds {queue()}")
+
+
+def _call(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _pid(file: Path) -> int:
+    return int(file.read_text(encoding="utf-8"))
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _processes() -> list[tuple[int, str]]:
+    return [(int(entry.name), _command(int(entry.name))) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
