@@ -51,6 +51,7 @@ def main() -> None:
                 f"{name} was installed but can't be imported (see above). Remove .venv and run again; if it stays, "
                 "send the message above with 'pip list' to the issue tracker."
             )
+    cluster_for_tests()
     STAMP.write_text(wanted)
     print(f"installed in {time.monotonic() - start:.0f} s", flush=True)
 
@@ -74,6 +75,21 @@ def install() -> bool:
     )
     pip("install", "--prefer-binary", "-e", ".[demo,dev]", "deepspeed>=0.19")
     return False
+
+
+def cluster_for_tests() -> None:
+    """SLURM and shellcheck from Debian, for the tests that start a cluster; without them those tests are skipped."""
+    if shutil.which("slurmctld") and shutil.which("munged") and shutil.which("shellcheck"):
+        return
+    code = 1
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        print("installing slurm-wlm, munge and shellcheck for the tests", flush=True)
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "slurm-wlm", "munge", "shellcheck"]
+        for command in (["apt-get", "update", "-qq"], install):
+            code = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode
+    if code:
+        print("no SLURM here (apt-get install slurm-wlm munge shellcheck, as root): its tests are skipped", flush=True)
 
 
 def pip(*arguments: str, check: bool = True) -> int:

@@ -21,6 +21,7 @@ def run(
     only: Annotated[str | None, typer.Option(help="Only this stage.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only so many items of the benchmark.")] = None,
     out: Out = None,
+    gpus: Annotated[str | None, typer.Option(help="Devices to share out: independent stages side by side.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, list the stages, run nothing.")] = False,
 ) -> None:
     """Run an experiment, or what is missing of it."""
@@ -30,6 +31,7 @@ def run(
     from proctor.preflight import check_models, preflight
     from proctor.runfolder import RunFolder, check_free, create
     from proctor.runner import run_all
+    from proctor.side_by_side import check_devices, read_devices, run_side_by_side
     from proctor.stagefolder import StageFolder
 
     began = time.monotonic()
@@ -39,6 +41,9 @@ def run(
     check_free(folder, loaded.name)
     check_models(loaded)
     stages = plan(loaded)
+    devices = None if gpus is None else read_devices(gpus)
+    if devices is not None:
+        check_devices(stages, devices)
     if only is not None:
         find(stages, only)
     former = states(RunFolder(folder, loaded), stages)
@@ -62,7 +67,10 @@ def run(
     with StageFolder(folder).lock():  # one runner per run folder: a second one would change the experiment under it
         made = create(folder, loaded)
         write_environment(made.path)
-        run_all(made, only=only)
+        if devices is None:
+            run_all(made, only=only)
+        else:
+            run_side_by_side(made, devices, only=only)
     if only is None:
         _show_report(folder)
 

@@ -1,4 +1,4 @@
-"""A real SLURM on localhost, in a temporary folder: munged, slurmctld and slurmd, one node with two make-believe GPUs."""
+"""A real SLURM on localhost, in a temporary folder: munged, slurmctld, slurmd, and one node with two pretended GPUs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from tests.proctor.command import descendants
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 CONFIGURATION = """\
@@ -76,16 +78,15 @@ class Cluster:
         self.configuration.write_text(text, encoding="utf-8")
         (self.folder / "gres.conf").write_text(GPUS, encoding="utf-8")
         os.environ["SLURM_CONF"] = str(self.configuration)
-        options = [
-            f"--{name}={self.folder}/munge.{name.partition('-')[0]}" for name in ("socket", "pid-file", "log-file")
-        ]
-        _call("munged", "--force", f"--key-file={key}", f"--seed-file={self.folder}/munge.seed", *options)
+        files = {"socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
+        options = [f"--{option}={self.folder}/munge.{name}" for option, name in files.items()]
+        _call("munged", "--force", f"--key-file={key}", *options)
         _call("slurmctld", "-c", "-f", str(self.configuration))
         self.start_node()
 
     def start_node(self) -> None:
         _call("slurmd", "-f", str(self.configuration), "-N", self.host)
-        wait_for(lambda: self.node_state() in ("idle", "mixed", "allocated"), 30, "the node to be ready")
+        wait_for(lambda: self.node_state() in ("idle", "mixed", "allocated"), 60, "the node to be ready")
 
     def node_state(self) -> str:
         return _call("sinfo", "--noheader", "--format=%T").strip().rstrip("*")
@@ -93,15 +94,11 @@ class Cluster:
     def kill_node(self) -> None:
         """What the loss of a node is like: slurmd and everything that it started are gone, and nobody says so."""
         daemon = _pid(self.folder / "slurmd.pid")
-        steps = [p for p in _processes() if str(self.folder) in p[1] or p[1].startswith("slurmstepd")]
-        from tests.proctor.command import descendants
-
-        os.kill(daemon, signal.SIGKILL)
-        for pid, _ in steps:
-            for below in [*descendants(pid), pid]:
-                if pid != daemon and "slurmctld" not in _command(pid) and "munged" not in _command(pid):
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(below, signal.SIGKILL)
+        steps = [pid for pid, command in _processes() if command.startswith("slurmstepd") and _is_ours(pid, self)]
+        everything = [daemon, *steps, *(pid for step in steps for pid in descendants(step))]
+        for pid in everything:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def stop(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError, subprocess.TimeoutExpired):
@@ -138,14 +135,14 @@ def job_state(job: str) -> str:
     return lines[0] if lines else ""
 
 
-def wait_for(condition: object, seconds: float, what: str) -> None:
+def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
     deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
         time.sleep(0.1)
 
 
-def wait_for_end(seconds: float = 60) -> None:
+def wait_for_end(seconds: float = 240) -> None:
     wait_for(lambda: not queue(), seconds, f"the queue to empty; it holds {queue()}")
 
 
@@ -161,6 +158,14 @@ def _free_port() -> int:
 
 def _pid(file: Path) -> int:
     return int(file.read_text(encoding="utf-8"))
+
+
+def _is_ours(pid: int, cluster: Cluster) -> bool:
+    """Whether a step was started by this cluster's slurmd: another test process may have its own."""
+    try:
+        return str(cluster.folder).encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _command(pid: int) -> str:
