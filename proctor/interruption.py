@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from types import FrameType
 
 
@@ -21,7 +22,10 @@ def stop_on_usr1() -> Iterator[None]:
             asked = True
             raise KeyboardInterrupt
 
-    former = signal.signal(signal.SIGUSR1, stop)
+    # The signal may reach all processes of a job: the one that multiprocessing starts for itself inherits deafness.
+    former = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    resource_tracker.ensure_running()
+    signal.signal(signal.SIGUSR1, stop)
     try:
         yield
     except Exception as error:

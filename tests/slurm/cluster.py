@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -19,7 +20,7 @@ CONFIGURATION = """\
 ClusterName=proctor
 SlurmctldHost={host}(127.0.0.1)
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
+AuthInfo=socket={folder}/munge.socket,cred_expire=10
 SlurmUser=root
 SlurmdUser=root
 SlurmctldPort={controller_port}
@@ -35,7 +36,7 @@ TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
+SelectTypeParameters=CR_Core
 SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=50000,batch_sched_delay=0,requeue_delay=1
 SlurmdParameters=config_overrides
 ReturnToService=2
@@ -65,6 +66,7 @@ class Cluster:
         self.folder = folder
         self.host = socket.gethostname().partition(".")[0]
         self.configuration = folder / "slurm.conf"
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
         for name in ("state", "spool"):
@@ -80,37 +82,52 @@ class Cluster:
         os.environ["SLURM_CONF"] = str(self.configuration)
         files = {"socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
         options = [f"--{option}={self.folder}/munge.{name}" for option, name in files.items()]
-        _call("munged", "--force", f"--key-file={key}", *options)
-        _call("slurmctld", "-c", "-f", str(self.configuration))
+        self._daemon("munged", "--force", "--foreground", f"--key-file={key}", *options)
+        wait_for((self.folder / "munge.socket").exists, 60, "munged")
+        self._daemon("slurmctld", "-D", "-c", "-f", str(self.configuration))
         self.start_node()
 
     def start_node(self) -> None:
-        _call("slurmd", "-f", str(self.configuration), "-N", self.host)
+        self._daemon("slurmd", "-D", "-f", str(self.configuration), "-N", self.host)
         wait_for(lambda: self.node_state() in ("idle", "mixed", "allocated"), 60, "the node to be ready")
 
     def node_state(self) -> str:
-        return _call("sinfo", "--noheader", "--format=%T").strip().rstrip("*")
+        done = subprocess.run(["sinfo", "--noheader", "--format=%T"], capture_output=True, text=True, timeout=60)
+        return done.stdout.strip().rstrip("*")  # nothing while the controller starts
 
     def kill_node(self) -> None:
         """What the loss of a node is like: slurmd and everything that it started are gone, and nobody says so."""
-        daemon = _pid(self.folder / "slurmd.pid")
+        daemon = self._daemons["slurmd"]
         steps = [pid for pid, command in _processes() if command.startswith("slurmstepd") and _is_ours(pid, self)]
-        everything = [daemon, *steps, *(pid for step in steps for pid in descendants(step))]
+        everything = [daemon.pid, *steps, *(pid for step in steps for pid in descendants(step))]
         for pid in everything:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        daemon.wait()
 
     def stop(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError, subprocess.TimeoutExpired):
             _call("scancel", f"--user={os.getuid()}", "--signal=KILL", "--full")
             _call("scancel", f"--user={os.getuid()}")
             wait_for(lambda: not queue(), 10, "the queue to empty")
-        for name in ("slurmd", "slurmctld", "munge"):
-            with contextlib.suppress(OSError, ValueError):
-                pid = _pid(self.folder / f"{name}.pid")
-                os.kill(pid, signal.SIGTERM)
-                wait_for(lambda pid=pid: not Path(f"/proc/{pid}").exists(), 10, f"{name} to end")
+        for daemon in reversed(self._daemons.values()):
+            daemon.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                daemon.wait(timeout=20)
+            daemon.kill()
+            daemon.wait()
         os.environ.pop("SLURM_CONF", None)
+
+    def _daemon(self, *command: str) -> None:
+        """Starts it so that it ends with this process, however that ends."""
+        null = subprocess.DEVNULL
+        self._daemons[command[0]] = subprocess.Popen(
+            command, stdin=null, stdout=null, stderr=null, start_new_session=True, preexec_fn=_end_with_parent
+        )
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 @contextlib.contextmanager
@@ -147,17 +164,13 @@ def wait_for_end(seconds: float = 240) -> None:
 
 
 def _call(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def _free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
-
-
-def _pid(file: Path) -> int:
-    return int(file.read_text(encoding="utf-8"))
 
 
 def _is_ours(pid: int, cluster: Cluster) -> bool:
