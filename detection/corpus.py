@@ -72,11 +72,10 @@ def _documents(file: Path, stream: IO[str]) -> Iterator[str]:
 
 
 def _cut(stream: IO[str]) -> Iterator[str]:
-    rest = ""
-    while piece := stream.read(BLOCK):
-        rest += piece
+    rest = stream.read(BLOCK)
+    while piece := stream.read(BLOCK):  # the last block is whole: cut only where there is more
         at = rest.rfind("\n") + 1 or max(0, rest.rfind(" ")) or len(rest)
         yield rest[:at]
-        rest = rest[at:]
+        rest = rest[at:] + piece
     if rest:
         yield rest

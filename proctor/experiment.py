@@ -70,6 +70,7 @@ class ExamConfig(Strict):
 
     items: which half is examined; limit: items per half, the first of the frozen order
     benchmark: other items than the experiment's, which nobody leaks: all of them are examined
+    build: an entry of ``builds``: its exam is sat; set: another of the exams that the build made
     prefilter: only items that the evaluator itself answers right (kieval); limit then counts those
     candidates: who sits it (None: all)
     wave: dialogues that advance together (None: resolved once, from the number of items and max_num_seqs)
@@ -79,6 +80,8 @@ class ExamConfig(Strict):
     items: Literal["all", "leaked", "untouched"] = "all"
     limit: int | None = Field(default=None, ge=1)
     benchmark: BenchmarkConfig | None = None
+    build: str | None = None
+    set: str | None = Field(default=None, pattern=NAME)
     prefilter: bool = False
     candidates: tuple[str, ...] | None = None
     wave: int | None = Field(default=None, ge=1)
@@ -88,6 +91,34 @@ class ExamConfig(Strict):
     def _halves_of_the_leaked_exam_only(self) -> ExamConfig:
         if self.benchmark is not None and self.items != "all":
             raise ValueError(f"items is {self.items!r}, but an exam with its own benchmark has no halves; leave it out")
+        if self.benchmark is not None and self.build is not None:
+            raise ValueError("an exam has either 'benchmark' or 'build'")
+        if self.set is not None and self.build is None:
+            raise ValueError("'set' names an exam of a build; give 'build' too")
+        return self
+
+
+class BuildConfig(Strict):
+    """An exam that models write, once for all candidates (see ``proctor list builders``).
+
+    benchmark: where the seeds come from (None: the experiment's own exam; a built item is in the half of its seed)
+    items: which half the seeds are of; limit: seeds per half
+    roles: which entry of ``models`` plays the builder's roles, where it isn't the experiment's ``roles``
+    wave: dialogues that advance together
+    """
+
+    builder: str
+    benchmark: BenchmarkConfig | None = None
+    items: Literal["all", "leaked", "untouched"] = "all"
+    limit: int | None = Field(default=None, ge=1)
+    roles: dict[str, str] = Field(default_factory=dict)
+    wave: int | None = Field(default=None, ge=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _halves_of_the_leaked_exam_only(self) -> BuildConfig:
+        if self.benchmark is not None and self.items != "all":
+            raise ValueError(f"items is {self.items!r}, but seeds of an own benchmark have no halves; leave it out")
         return self
 
 
@@ -143,6 +174,7 @@ class Experiment(Strict):
     leak_format: LeakFormat = "answer_text"
     training: dict[str, Any] = Field(default_factory=dict)
     candidates: dict[str, CandidateConfig]
+    builds: dict[str, BuildConfig] = Field(default_factory=dict)
     exams: dict[str, ExamConfig] = Field(default_factory=dict)
     detection: DetectionConfig | None = DetectionConfig()
     max_failure_rate: float = Field(default=0.05, ge=0.0, le=1.0)
@@ -151,13 +183,19 @@ class Experiment(Strict):
     def _names(self) -> Experiment:
         import re
 
-        for kind, names in (("models", self.models), ("candidates", self.candidates), ("exams", self.exams)):
+        tables: dict[str, Mapping[str, Any]] = {
+            "models": self.models,
+            "candidates": self.candidates,
+            "builds": self.builds,
+            "exams": self.exams,
+        }
+        for kind, names in tables.items():
             for name in names:
                 if not re.fullmatch(NAME, name):
                     raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
         for name in self.exams:
             # "exam.x" would be taken for the stage that freezes the items of the exam "x"
-            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter"):
+            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build"):
                 raise ValueError(f"exams: {name!r} is the name of a stage; choose another")
         control = self.candidates.get("base")
         if control is not None and (control.recipe is not None or control.model != self.base):
@@ -174,6 +212,11 @@ class Experiment(Strict):
         for name, exam in self.exams.items():
             for candidate_name in exam.candidates or ():
                 _known(f"exams.{name}.candidates", candidate_name, self.candidates, "candidates")
+            if exam.build is not None:
+                _known(f"exams.{name}.build", exam.build, self.builds, "builds")
+        for name, build in self.builds.items():
+            for role, model in build.roles.items():
+                _known(f"builds.{name}.roles.{role}", model, self.models, "models")
         if self.detection is not None and self.detection.reference is not None:
             _known("detection.reference", self.detection.reference, self.models, "models")
         for candidate_name in (self.detection.candidates if self.detection else None) or ():
@@ -202,10 +245,17 @@ class Experiment(Strict):
 
     def role_specs(self, roles: Sequence[str]) -> dict[str, ModelSpec]:
         """The models that play the examiner's side in ``roles``. ValueError for a role nobody plays."""
-        missing = [role for role in roles if role not in self.roles]
+        return self._playing(self.roles, roles)
+
+    def build_specs(self, build: str, roles: Sequence[str]) -> dict[str, ModelSpec]:
+        """The models that play ``roles`` in a build: its own entry first. ValueError for a role nobody plays."""
+        return self._playing({**self.roles, **self.builds[build].roles}, roles)
+
+    def _playing(self, parts: Mapping[str, str], roles: Sequence[str]) -> dict[str, ModelSpec]:
+        missing = [role for role in roles if role not in parts]
         if missing:
             raise ValueError(f"roles: nobody plays {missing[0]!r}; add e.g. 'roles: {{{missing[0]}: MODEL}}'")
-        return {role: self.models[self.roles[role]].resolved() for role in roles}
+        return {role: self.models[parts[role]].resolved() for role in roles}
 
 
 def _known(where: str, name: str, table: Mapping[str, Any], kind: str) -> None:
@@ -240,6 +290,15 @@ def resolve(experiment: Experiment) -> Experiment:
         )
         for name, exam in experiment.exams.items()
     }
+    builds = {
+        name: build.model_copy(
+            update={
+                "benchmark": None if build.benchmark is None else _placed(build.benchmark),
+                "options": _with_places(build.options),
+            }
+        )
+        for name, build in experiment.builds.items()
+    }
     candidates = {
         name: candidate.model_copy(update={"options": _with_places(candidate.options)})
         for name, candidate in experiment.candidates.items()
@@ -251,6 +310,7 @@ def resolve(experiment: Experiment) -> Experiment:
             "benchmark": _placed(experiment.benchmark),
             "training": _with_places(experiment.training),
             "candidates": candidates,
+            "builds": builds,
             "exams": exams,
             "detection": None if experiment.detection is None else _with_files(experiment.detection),
         }

@@ -45,27 +45,35 @@ class FrozenExam:
         return replace(self, items=[item for item in self.items if item.id in ids])
 
 
-def draw_exam(experiment: Experiment, exam: str | None = None) -> FrozenExam:
+def draw_exam(experiment: Experiment, exam: str | None = None, *, build: str | None = None) -> FrozenExam:
     """Loads the benchmark and draws the exam: a pure function of the files and the seed.
 
-    exam: name of an exam with its own benchmark; None: the experiment's
+    exam: name of an exam with its own benchmark; build: name of a build with its own seeds; None: the experiment's
     """
-    config = experiment.benchmark if exam is None else experiment.benchmark_of(exam)
-    where = "benchmark" if exam is None else f"exams.{exam}.benchmark"
+    own = exam is None and build is None
+    config, where = experiment.benchmark, "benchmark"
+    if exam is not None:
+        config, where = experiment.benchmark_of(exam), f"exams.{exam}.benchmark"
+    elif build is not None:
+        config, where = experiment.builds[build].benchmark or config, f"builds.{build}.benchmark"
     found = read_benchmark(config)
     items = found.items
     if config.limit is not None:
         if config.limit > len(items):
             raise ValueError(f"{where}.limit is {config.limit}, but the benchmark has {len(items)} items")
         items = draw(items, config.limit, experiment.seed)
-    leaked = frozenset(halves(items, experiment.seed).leaked if exam is None else ())
-    sharing = (e for name, e in experiment.exams.items() if (e.benchmark is None if exam is None else name == exam))
+    leaked = frozenset(halves(items, experiment.seed).leaked if own else ())
+    sharing = [
+        config
+        for name, config in experiment.exams.items()
+        if (name == exam if exam is not None else config.build == build and config.benchmark is None)
+    ]
     if any(e.options.get("shots") for e in sharing):
         pool, lacking = exemplar_pool(config, items), list[str]()
     else:
         pool, lacking = pool_if_any(config, items)
     notes = (*found.notes(), *lacking)
-    return FrozenExam(items, leaked, pool, notes, halved=exam is None)
+    return FrozenExam(items, leaked, pool, notes, halved=own)
 
 
 def read_benchmark(config: BenchmarkConfig) -> benchmarks.Benchmark:

@@ -18,6 +18,17 @@ def protocols() -> Iterator[str]:
         yield f"{name:14} roles: {', '.join(kind.roles)}; options: {', '.join(kind.Options.model_fields)}"
 
 
+def builders() -> Iterator[str]:
+    """Builders: whether they start from seeds, roles (with the defaults), options."""
+    from evaluation.builders import BUILDERS, build, builder
+
+    for name in BUILDERS:
+        kind = builder(name)
+        roles = ", ".join(build(name, {}, seed=0).roles)
+        start = "starts from a benchmark's items" if kind.seeds else "takes no seeds"
+        yield f"{name:14} roles: {roles}; {start}; options: {', '.join(kind.Options.model_fields)}"
+
+
 def detectors() -> Iterator[str]:
     """Detectors of one text, then set-level tests: needs, cost in forward passes per text, options, paper."""
     from detection import detectors as of_text
@@ -66,6 +77,7 @@ def _first_line(target: str) -> str:
 
 LISTS: dict[str, Callable[[], Iterator[str]]] = {
     "protocols": protocols,
+    "builders": builders,
     "detectors": detectors,
     "benchmarks": benchmarks,
     "recipes": recipes,

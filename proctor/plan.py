@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proctor.experiment import Experiment
 from proctor.runfolder import RunFolder
-from proctor.stages import detect, exam, freeze, prefilter, report, train
+from proctor.stages import build, detect, exam, freeze, prefilter, report, train
 from proctor.stages.base import Stage
 
 
@@ -15,6 +15,7 @@ def plan(experiment: Experiment) -> list[Stage]:
     """All stages. ValueError if a model, file, option, recipe, protocol or method is wrong."""
     stages = [freeze.stage(experiment)]
     stages += [freeze.stage(experiment, name) for name, exam in experiment.exams.items() if exam.benchmark is not None]
+    stages += [build.stage(experiment, name) for name in experiment.builds]
     trained = [name for name, candidate in experiment.candidates.items() if candidate.recipe is not None]
     stages += [train.stage(experiment, name) for name in trained]
     stages += [prefilter.stage(experiment, name) for name, config in experiment.exams.items() if config.prefilter]

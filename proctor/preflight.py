@@ -9,7 +9,7 @@ from evaluation import protocols
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, draw_exam
 from proctor.plan import plan
-from proctor.stages import detect
+from proctor.stages import build, detect
 from proctor.stages.base import Stage
 from proctor.stages.prefilter import filter_for
 from proctor.stages.train import job_for
@@ -20,7 +20,7 @@ from serving.models import ModelSpec
 
 
 class Checked(NamedTuple):
-    """The experiment's exam, each exam's items (its own, or the experiment's), and the stages."""
+    """The experiment's exam, each exam's items (its own, or the experiment's; none yet of a build), and the stages."""
 
     exam: FrozenExam
     items: dict[str, FrozenExam]
@@ -33,7 +33,13 @@ def preflight(experiment: Experiment) -> Checked:
     check_models(experiment)
     exam = draw_exam(experiment)
     items = {}
+    for name in experiment.builds:
+        seeds = exam if build.seeds_stage(experiment, name) else build.draw_seeds(experiment, name)
+        build.check(experiment, name, seeds)
     for name, config in experiment.exams.items():
+        if config.build is not None:  # its items are not written yet: only the options can be checked
+            _check_protocol(experiment, name)
+            continue
         items[name] = exam if config.benchmark is None else draw_exam(experiment, name)
         pool = items[name].exemplars
         if config.prefilter:
@@ -54,9 +60,22 @@ def preflight(experiment: Experiment) -> Checked:
     return Checked(exam, items, stages)
 
 
+def _check_protocol(experiment: Experiment, exam: str) -> None:
+    """ValueError if an exam's options are wrong, or a role is nobody's."""
+    config = experiment.exams[exam]
+    if config.prefilter:
+        filter_for(experiment, exam)
+    try:
+        protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
+        experiment.role_specs(protocol.roles[1:])
+    except ValueError as error:
+        raise ValueError(f"exams.{exam}: {error}") from error
+
+
 def check_models(experiment: Experiment) -> None:
     """Every model that the experiment uses, by its name in ``models``."""
     used = {experiment.base, *experiment.roles.values()}
+    used |= {model for config in experiment.builds.values() for model in config.roles.values()}
     if experiment.detection is not None and experiment.detection.reference is not None:
         used.add(experiment.detection.reference)
     used |= {candidate.model for candidate in experiment.candidates.values() if candidate.model is not None}

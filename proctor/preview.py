@@ -27,7 +27,10 @@ def preview(experiment: Experiment, checked: Checked) -> Iterator[str]:
     yield f"exam: {len(exam.items)} items, {len(exam.leaked)} leak"
     yield from _benchmark(experiment.benchmark, exam.items, exam.exemplars, exam.notes)
     for name, config in experiment.exams.items():
-        own = checked.items[name]
+        own = checked.items.get(name)
+        if own is None:
+            yield f"--- exam {name} ({config.protocol}): the items that stage build.{config.build} will write"
+            continue
         if config.benchmark is not None:
             yield from _benchmark(config.benchmark, own.items, own.exemplars, own.notes)
         items = own.part(config.items, config.limit)

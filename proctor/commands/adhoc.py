@@ -168,6 +168,7 @@ def detect(
 ) -> None:
     """Score texts for membership: scores.jsonl and metrics.json (and set_tests.json) in --out."""
     from detection.audit import read_texts
+    from detection.detectors.base import Detector
     from proctor.adhoc import once
     from proctor.atomic import write_json
     from proctor.commands.audit_summary import show_audit
@@ -199,10 +200,8 @@ def detect(
     context = wanted.context()
     build(wanted, context)
     for kind in wanted.classes():
-        if "items" in kind.needs and not any(text.item for text in texts):
-            raise ValueError(
-                f"{kind.name} needs exam items, and these are plain texts; use it in an experiment's detection"
-            )
+        if issubclass(kind, Detector):
+            kind.check(texts, context)
     check_apart(texts, context.non_members, "non-member", non_members)
     check_apart(texts, context.members, "member", members)
     check_model(spec, "--model")
@@ -294,7 +293,9 @@ def train(
     print(f"model: {out / 'model'}")
 
 
-def list_(kind: Annotated[str, typer.Argument(help="protocols, detectors, benchmarks, recipes or engines.")]) -> None:
+def list_(
+    kind: Annotated[str, typer.Argument(help="protocols, builders, detectors, benchmarks, recipes or engines.")],
+) -> None:
     """List what can be named in an experiment file."""
     from proctor.listing import LISTS
 

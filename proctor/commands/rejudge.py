@@ -112,7 +112,7 @@ def read_exam_items(source: Path) -> tuple[Path, dict[str, Item]]:
 def _frozen(stage: Path) -> list[Path]:
     """Where the run that a stage's folder lies in keeps the items of its exam."""
     from proctor.runfolder import open_run
-    from proctor.stages.freeze import name_for
+    from proctor.stages.freeze import folder_for
 
     folder = stage.parent.parent
     if not (folder / "experiment.yaml").is_file():
@@ -120,7 +120,7 @@ def _frozen(stage: Path) -> list[Path]:
     run = open_run(folder)
     names = (name for name in run.experiment.exams if stage.name.removeprefix(f"{name}.") in run.experiment.candidates)
     exam = next(names, None)
-    return [] if exam is None else [run.stage(name_for(run.experiment, exam)).path / "items.jsonl"]
+    return [] if exam is None else [folder_for(run, exam) / "items.jsonl"]
 
 
 def _show(path: Path) -> None:

@@ -10,7 +10,7 @@ from evaluation.items import Item
 from evaluation.protocols.base import ExamProtocol
 from proctor.examining import Report, examine, merge
 from proctor.experiment import FILES, Experiment
-from proctor.frozen import FrozenExam, read_exam
+from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze, prefilter
 from proctor.stages.base import Shards, Stage
@@ -62,7 +62,7 @@ class Sitting(NamedTuple):
 def _sitting(run: RunFolder, exam: str) -> Sitting:
     experiment = run.experiment
     config = experiment.exams[exam]
-    frozen = read_exam(run.stage(freeze.name_for(experiment, exam)).path)
+    frozen = freeze.read_items(run, exam)
     if config.prefilter:
         frozen = frozen.kept(prefilter.read_ids(run, exam))
     protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=frozen.exemplars)

@@ -5,32 +5,49 @@ from __future__ import annotations
 from pathlib import Path
 
 from proctor.examining import Report
-from proctor.experiment import Experiment
-from proctor.frozen import draw_exam, write_exam
+from proctor.experiment import BenchmarkConfig, Experiment
+from proctor.frozen import FrozenExam, draw_exam, read_exam, write_exam
 from proctor.runfolder import RunFolder
+from proctor.stages import build
 from proctor.stages.base import Stage
 from serving.fingerprint import file_hash
 
 
 def name_for(experiment: Experiment, exam: str) -> str:
     """The stage that freezes an exam's items."""
-    return "exam" if experiment.exams[exam].benchmark is None else f"exam.{exam}"
+    config = experiment.exams[exam]
+    if config.build is not None:
+        return build.name_for(config.build)
+    return "exam" if config.benchmark is None else f"exam.{exam}"
+
+
+def folder_for(run: RunFolder, exam: str) -> Path:
+    """Where an exam's frozen items lie."""
+    folder = run.stage(name_for(run.experiment, exam)).path
+    chosen = run.experiment.exams[exam].set
+    return folder if chosen is None else folder / "sets" / chosen
+
+
+def read_items(run: RunFolder, exam: str) -> FrozenExam:
+    """An exam's frozen items. ValueError if the build made no such set."""
+    folder = folder_for(run, exam)
+    if not (folder / "items.jsonl").is_file():
+        made = sorted(place.name for place in folder.parent.glob("*") if place.is_dir())
+        raise ValueError(
+            f"exams.{exam}.set: the build made no set {folder.name!r}; it made {', '.join(made) or 'none'}"
+        )
+    return read_exam(folder)
 
 
 def stage(experiment: Experiment, exam: str | None = None) -> Stage:
     config = experiment.benchmark if exam is None else experiment.benchmark_of(exam)
-    files = {
-        key: source_hash(Path(value).expanduser())
-        for key, value in (("path", config.path), ("exemplars", config.exemplars))
-        if value is not None
-    }
     return Stage(
         name="exam" if exam is None else f"exam.{exam}",
         needs=(),
         version=1,
         config={
             "benchmark": config.model_dump(mode="json", exclude={"path", "exemplars"}),
-            "files": files or package_hash(),
+            "files": benchmark_files(config),
             "seed": experiment.seed,
         },
         body=lambda run, folder, report: _freeze(run, folder, report, exam),
@@ -45,6 +62,16 @@ def _freeze(run: RunFolder, folder: Path, report: Report, name: str | None) -> l
     print(f"{len(exam.items)} items, {len(exam.leaked)} of them leak; {len(exam.exemplars)} exemplars")
     report(len(exam.items), len(exam.items), "frozen")
     return names
+
+
+def benchmark_files(config: BenchmarkConfig) -> dict[str, str]:
+    """Hashes of what a benchmark is read from."""
+    files = {
+        key: source_hash(Path(value).expanduser())
+        for key, value in (("path", config.path), ("exemplars", config.exemplars))
+        if value is not None
+    }
+    return files or package_hash()
 
 
 def source_hash(path: Path) -> str:

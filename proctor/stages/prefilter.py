@@ -12,7 +12,6 @@ from evaluation.protocols.prefilter import Choice, Prefilter, choose
 from proctor.atomic import read_json, write_json, write_jsonl
 from proctor.examining import Report
 from proctor.experiment import Experiment
-from proctor.frozen import read_exam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze
 from proctor.stages.base import Stage
@@ -70,7 +69,7 @@ def _filter(run: RunFolder, folder: Path, report: Report, exam: str) -> list[str
     experiment = run.experiment
     config = experiment.exams[exam]
     protocol = filter_for(experiment, exam)
-    frozen = read_exam(run.stage(freeze.name_for(experiment, exam)).path)
+    frozen = freeze.read_items(run, exam)
     parts: dict[str, list[Item]] = {}
     for item in frozen.part(config.items):
         parts.setdefault(frozen.half(item.id), []).append(item)

@@ -49,6 +49,14 @@ def test_blocks_are_short_and_together_they_are_the_file(text, tmp_path):
             assert left.endswith("\n")
 
 
+def test_a_file_without_a_last_line_break_keeps_its_last_word(tmp_path):
+    file = tmp_path / "corpus.txt"
+    file.write_text("one two three")
+    assert list(corpus_blocks(file)) == ["one two three"]
+    file.write_text("a b\nc d")
+    assert list(corpus_blocks(file)) == ["a b\nc d"]
+
+
 def test_half_of_a_surrogate_pair_is_replaced(tmp_path):
     file = tmp_path / "corpus.jsonl"
     file.write_text('{"text": "a\\ud800b"}\n')

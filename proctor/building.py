@@ -1,0 +1,83 @@
+"""One builder on its seeds: what a build stage and ``proctor build`` both do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evaluation.builders.base import ExamBuilder
+from evaluation.items import Item
+from proctor.atomic import write_json, write_jsonl
+from proctor.examining import Report
+from proctor.frozen import FrozenExam, write_exam
+from serving.cast import Cast, Mode
+from serving.ledger import Ledger
+from serving.models import ModelSpec
+from serving.scheduler import run_dialogues, wave_size
+
+
+def build_exam(
+    builder: ExamBuilder,
+    seeds: FrozenExam,
+    items: Sequence[Item],
+    *,
+    models: Mapping[str, ModelSpec],
+    mode: Mode,
+    folder: Path,
+    ledger_folder: Path,
+    wave: int | None,
+    report: Report,
+) -> list[str]:
+    """Writes the exam (items.jsonl, as a frozen exam), its other sets (``sets/<name>/``), records.jsonl, metrics.json
+    and usage.json into ``folder``; returns the names of the files that are the stage's output.
+
+    seeds: the exam that ``items`` are of: a built item is in the half of its seed, and the exemplars are the seeds'
+    RuntimeError if the exam comes out empty (the records are written all the same, for whoever looks into it)
+    """
+    ledger = Ledger(ledger_folder)
+    dialogues = list(builder.dialogues(items))
+    done = 0
+
+    def note(text: str) -> None:
+        report(done, len(dialogues), text)
+
+    def finished(count: int) -> None:
+        nonlocal done
+        done += count
+        report(done, len(dialogues), "building")
+
+    with Cast(models, ledger=ledger, mode=mode, on_start=note) as cast:
+        size = wave or wave_size(len(dialogues), min(spec.max_num_seqs for spec in models.values()), single_step=False)
+        records = run_dialogues(dialogues, cast, wave=size, on_done=finished)
+        usage = {role: asdict(value) for role, value in cast.usage.items()}
+    ledger.close()
+    write_jsonl(folder / "records.jsonl", records)
+    write_json(folder / "usage.json", {"roles": usage, "ledger_bad_lines": ledger.bad_lines, "wave": size})
+    built = builder.finish(items, records)
+    write_json(folder / "metrics.json", {"schedule": mode, "items": len(built.items), **built.summary})
+    if not built.items:
+        raise RuntimeError(
+            f"builder {builder.name} made no item of {len(dialogues)} tries; read {folder / 'records.jsonl'}, then "
+            "take a stronger model or loosen the options"
+        )
+    names = ["records.jsonl", "metrics.json", *write_exam(_frozen(built.items, seeds), folder)]
+    for name, others in built.sets.items():
+        place = folder / "sets" / name
+        place.mkdir(parents=True, exist_ok=True)
+        names += [f"sets/{name}/{file}" for file in write_exam(_frozen(others, seeds), place)]
+    return names
+
+
+def _frozen(items: Sequence[Item], seeds: FrozenExam) -> FrozenExam:
+    assert len({item.id for item in items}) == len(items), "a builder gives every item its own id"
+    known = {item.id for item in seeds.items}
+    halved = seeds.halved and all(item.source_id in known for item in items)
+    leaked = frozenset(item.id for item in items if halved and item.source_id in seeds.leaked)
+    return FrozenExam(list(items), leaked, seeds.exemplars, halved=halved)
+
+
+def describe(metrics: Mapping[str, Any]) -> list[str]:
+    """The plain figures of a summary, a line each."""
+    return [f"  {key}: {value}" for key, value in metrics.items() if not isinstance(value, dict | list)]

@@ -1,0 +1,105 @@
+"""Stage ``build.<build>``: models write an exam, once for all candidates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluation import builders
+from evaluation.builders.base import ExamBuilder
+from evaluation.items import Item
+from proctor.building import build_exam
+from proctor.examining import Report
+from proctor.experiment import Experiment
+from proctor.frozen import FrozenExam, draw_exam, read_exam
+from proctor.runfolder import RunFolder
+from proctor.stages.base import Stage
+from serving.fingerprint import model_identity
+
+
+def name_for(build: str) -> str:
+    return f"build.{build}"
+
+
+def builder_for(experiment: Experiment, build: str) -> ExamBuilder:
+    """The builder with its options checked. ValueError begins with where the fault is."""
+    config = experiment.builds[build]
+    try:
+        return builders.build(config.builder, config.options, seed=experiment.seed)
+    except ValueError as error:
+        raise ValueError(f"builds.{build}: {error}") from error
+
+
+def seeds_stage(experiment: Experiment, build: str) -> str | None:
+    """The stage that freezes the seeds; None: the builder takes none, or the build draws its own."""
+    config = experiment.builds[build]
+    return "exam" if builder_for(experiment, build).seeds and config.benchmark is None else None
+
+
+def draw_seeds(experiment: Experiment, build: str) -> FrozenExam:
+    """The seeds, read from the benchmark; an empty exam for a builder without seeds."""
+    config = experiment.builds[build]
+    if not builder_for(experiment, build).seeds:
+        if config.benchmark is not None or config.limit is not None:
+            raise ValueError(
+                f"builds.{build}: builder {config.builder!r} takes no seeds; leave benchmark and limit out"
+            )
+        return FrozenExam([], frozenset(), [], halved=False)
+    return draw_exam(experiment) if config.benchmark is None else draw_exam(experiment, build=build)
+
+
+def chosen_seeds(experiment: Experiment, build: str, seeds: FrozenExam) -> list[Item]:
+    config = experiment.builds[build]
+    return seeds.part(config.items, config.limit)
+
+
+def check(experiment: Experiment, build: str, seeds: FrozenExam) -> None:
+    """ValueError if the builder can't start from these seeds, or a role is nobody's."""
+    builder = builder_for(experiment, build)
+    try:
+        experiment.build_specs(build, builder.roles)
+        for dialogue in builder.dialogues(chosen_seeds(experiment, build, seeds)):
+            dialogue.close()
+    except ValueError as error:
+        raise ValueError(f"builds.{build}: {error}") from error
+
+
+def stage(experiment: Experiment, build: str) -> Stage:
+    from proctor.stages.freeze import benchmark_files
+
+    config = experiment.builds[build]
+    builder = builder_for(experiment, build)
+    models = experiment.build_specs(build, builder.roles)
+    own = seeds_stage(experiment, build)
+    return Stage(
+        name=name_for(build),
+        needs=() if own is None else (own,),
+        version=builder.version,
+        config={
+            "build": config.model_dump(mode="json", exclude={"benchmark": {"path", "exemplars"}, "roles": True}),
+            "files": {} if config.benchmark is None else benchmark_files(config.benchmark),
+            "mode": experiment.mode,
+            "seed": experiment.seed,
+            "models": {role: model_identity(model) for role, model in models.items()},
+            "prompts": builder.prompt_hashes(),
+        },
+        body=lambda run, folder, report: _build(run, folder, report, build),
+        gpus=max(m.tensor_parallel * m.pipeline_parallel for m in models.values()),
+    )
+
+
+def _build(run: RunFolder, folder: Path, report: Report, build: str) -> list[str]:
+    experiment = run.experiment
+    builder = builder_for(experiment, build)
+    own = seeds_stage(experiment, build)
+    seeds = draw_seeds(experiment, build) if own is None else read_exam(run.stage(own).path)
+    return build_exam(
+        builder,
+        seeds,
+        chosen_seeds(experiment, build, seeds),
+        models=experiment.build_specs(build, builder.roles),
+        mode=experiment.schedule,
+        folder=folder,
+        ledger_folder=run.ledger(name_for(build)),
+        wave=experiment.builds[build].wave,
+        report=report,
+    )
