@@ -15,7 +15,7 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, build, conversations, models, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, analyse, build, conversations, models, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -47,6 +47,7 @@ app.command("list")(adhoc.list_)
 app.command("rejudge")(rejudge.rejudge)
 app.command("conversations")(conversations.conversations)
 app.command("agree")(agree.agree)
+app.command("analyse")(analyse.analyse)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
 
