@@ -15,7 +15,7 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, analyse, build, conversations, models, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, analyse, build, conversations, idgen, models, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -50,6 +50,7 @@ app.command("agree")(agree.agree)
 app.command("analyse")(analyse.analyse)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
+app.add_typer(idgen.app, name="idgen")
 
 
 def main() -> None:

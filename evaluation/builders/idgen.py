@@ -61,6 +61,11 @@ class IDGen:
         needed = self.options.classes != "general" and not self.options.same_checkers
         return ((checking.CHECKERS[0], checking.CHECKERS[1]),) if needed else ()
 
+    @property
+    def allow_generator(self) -> bool:
+        """Whether the model that wrote the exam may sit it."""
+        return self.options.allow_generator
+
     def dialogues(self, items: Sequence[Item]) -> Iterator[Dialogue[Record]]:
         if not items:
             raise ValueError("idgen grows items from seeds, and there are none; name a benchmark")

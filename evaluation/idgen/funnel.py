@@ -61,3 +61,34 @@ def cost(records: Sequence[Mapping[str, Any]], items: int) -> dict[str, Any]:
         "roles": {role: dict(part) for role, part in sorted(roles.items())},
         "published_per_item": PUBLISHED_COST,
     }
+
+
+def added(summaries: Sequence[Mapping[str, Any]], seconds: float) -> dict[str, Any]:
+    """Several builds' summaries as one: funnels step by step, and the cost, with the engines' seconds."""
+    rows: dict[str, dict[str, dict[str, Any]]] = {}
+    for summary in summaries:
+        for kind, part in summary["funnel"].items():
+            for row in part:
+                blank = {"step": row["step"], "came": 0, "kept": 0, "reasons": Counter()}
+                whole = rows.setdefault(kind, {}).setdefault(row["step"], blank)
+                whole["came"] += row["came"]
+                whole["kept"] += row["kept"]
+                whole["reasons"].update(row["reasons"])
+    kept = sum(summary["kept"] for summary in summaries)
+    calls, tokens = (sum(summary["cost"][name] for summary in summaries) for name in ("calls", "tokens"))
+    cost: dict[str, Any] = {"calls": calls, "tokens": tokens, "seconds": seconds, "per_item": None}
+    if kept:
+        cost["per_item"] = {"calls": calls / kept, "tokens": tokens / kept, "seconds": seconds / kept}
+    return {
+        "seeds": sum(summary["seeds"] for summary in summaries),
+        "kept": kept,
+        "funnel": {
+            kind: [
+                {**steps[name], "reasons": dict(steps[name]["reasons"].most_common())}
+                for name in STEPS[kind]
+                if name in steps
+            ]
+            for kind, steps in rows.items()
+        },
+        "cost": {**cost, "published_per_item": PUBLISHED_COST},
+    }

@@ -37,6 +37,7 @@ class IDGenOptions(ProtocolOptions):
     iterations: repairs of a mathematical draft before it is discarded
     both_reject: whose suggestion is followed where both checkers reject
     same_checkers: allow the two checkers to be one model (its second opinion is worth little)
+    allow_generator: whether the generator may sit the exam it wrote (its row is then marked)
     references: whether reference answers are written; answerers: by how many models
     duplicates: ROUGE-L above which a question is dropped
     retries: further attempts, sampled at temperature 0.7, at what can't be read
@@ -53,6 +54,7 @@ class IDGenOptions(ProtocolOptions):
     iterations: int = Field(default=2, ge=0, le=10)
     both_reject: Literal["checker_1", "checker_2"] = "checker_1"
     same_checkers: bool = False
+    allow_generator: bool = False
     references: bool = True
     answerers: int = Field(default=2, ge=1, le=20)
     duplicates: float = Field(default=THRESHOLD, gt=0, le=1)

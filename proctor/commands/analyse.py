@@ -56,6 +56,7 @@ def analyse(
     table = readable(lambda: _matrix(matrix, records, run, exam, score, max_score), matrix or run)
     other = readable(lambda: _other(against, matrix, run, score, max_score), against)
     marked = _marked(generator, table.candidates, allow_generator)
+    marked |= {} if run is None else _authors(run, exam)
     groups = None if by is None else readable(lambda: _groups(by), by)
     if short is not None and short > len(table.items):
         raise ValueError(f"--short is {short}, but there are {len(table.items)} items")
@@ -164,6 +165,16 @@ def _marked(generators: list[str], candidates: tuple[str, ...], allowed: bool) -
                 "--allow-generator"
             )
     return dict.fromkeys(generators, "wrote the exam it sat")
+
+
+def _authors(run: Path, exam: str | None) -> dict[str, str]:
+    """The candidates of a run that wrote the exam themselves (the experiment allowed it)."""
+    from proctor.experiment import load_experiment
+    from proctor.stages.build import authors
+
+    experiment = load_experiment(run / "experiment.yaml")
+    known = authors(experiment, exam) if exam in experiment.exams else []
+    return {name: "wrote the exam it sat" for name in known}
 
 
 def _groups(path: Path) -> dict[str, str]:

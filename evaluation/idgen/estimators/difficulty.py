@@ -29,7 +29,8 @@ class DifficultyModel:
 
     def predict(self, rows: Sequence[Row]) -> NDArray[np.float64]:
         means = [self.categories.difficulties.get(row.category, self.categories.difficulties[""]) for row in rows]
-        return self.intercept + _features(rows, means, self.categories, self.judged_mean) @ np.array(self.weights)
+        features = _features(rows, means, self.categories, self.judged_mean)
+        return np.asarray(self.intercept + features @ np.array(self.weights))
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +73,7 @@ def fit(rows: Sequence[Row]) -> DifficultyModel:
 
 
 def _without_itself(rows: Sequence[Row], values: Sequence[float]) -> list[float]:
-    """The mean of the others in the row's category; of all others where it is alone in it; its own where it is alone."""
+    """The mean of the others in the row's category; alone in it, of all others; alone altogether, its own."""
     totals: dict[str, tuple[float, int]] = {}
     for row, value in zip(rows, values, strict=True):
         for name in {row.category, ""}:

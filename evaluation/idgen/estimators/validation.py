@@ -17,7 +17,8 @@ from evaluation.statistics import bootstrap_mean
 class Estimator(Protocol):
     """What is validated: probabilities of its classes."""
 
-    classes: list[int]
+    @property
+    def classes(self) -> list[int]: ...
 
     def probabilities(self, rows: Sequence[Row]) -> NDArray[np.float64]: ...
 
