@@ -68,8 +68,8 @@ def check(experiment: Experiment, build: str, seeds: FrozenExam) -> None:
 
 
 def authors(experiment: Experiment, exam: str) -> list[str]:
-    """The candidates that sit an exam which they wrote themselves: their model is the one that plays the builder's first
-    role, the one that writes. Fine-tuned copies of it are other models."""
+    """The candidates that sit an exam which they wrote themselves: theirs is the model that plays the builder's first
+    role, which writes. Fine-tuned copies of it are other models."""
     config = experiment.exams[exam]
     if config.build is None:
         return []
