@@ -22,7 +22,7 @@ from proctor.preflight import preflight
 from serving.models import ModelSpec
 from tests.proctor.scripted import scripted
 
-MATRIX = "candidate,q1,q2,q3\nweak,0,0,3\nstrong,0,3,0\n"
+MATRIX = "candidate,q1,q2,q3\nweak,0,0,1\nstrong,0,3,2\n"
 
 
 def do(*arguments: object) -> None:
