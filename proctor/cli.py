@@ -31,6 +31,7 @@ from proctor.commands import (  # noqa: E402
     runs,
     serve,
 )
+from proctor.commands import adhoc, agree, analyse, build, conversations, idgen, models, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -68,9 +69,11 @@ app.command("reword")(reword.reword)
 app.command("rejudge")(rejudge.rejudge)
 app.command("conversations")(conversations.conversations)
 app.command("agree")(agree.agree)
+app.command("analyse")(analyse.analyse)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
 app.add_typer(probing.app, name="probing")
+app.add_typer(idgen.app, name="idgen")
 
 
 def main() -> None:

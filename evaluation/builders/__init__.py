@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 BUILDERS: dict[str, str] = {
     "probing": "evaluation.builders.probing:Probing",
+    "idgen": "evaluation.builders.idgen:IDGen",
 }
 
 
