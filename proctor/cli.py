@@ -15,7 +15,7 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, build, conversations, models, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, build, conversations, groups, models, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -41,6 +41,8 @@ app.command("check")(runs.check)
 app.command("stage")(runs.stage)
 app.command("evaluate")(adhoc.evaluate)
 app.command("build")(build.build)
+app.command("rank")(groups.rank)
+app.command("peer")(groups.peer)
 app.command("detect")(adhoc.detect)
 app.command("train")(adhoc.train)
 app.command("list")(adhoc.list_)

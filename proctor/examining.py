@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.items import Item
-from evaluation.protocols.base import ExamProtocol
+from evaluation.protocols.base import ExamProtocol, GroupProtocol
 from proctor.atomic import write_json, write_jsonl
 from serving.cast import Cast, Mode
 from serving.ledger import Ledger
@@ -22,7 +22,7 @@ SINGLE_STEP = {"static", "prefilter"}
 
 
 def examine(
-    protocol: ExamProtocol,
+    protocol: ExamProtocol | GroupProtocol,
     items: Sequence[Item],
     *,
     models: Mapping[str, ModelSpec],
