@@ -15,7 +15,7 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, build, conversations, groups, models, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, build, conversations, examiner, groups, models, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -51,6 +51,7 @@ app.command("conversations")(conversations.conversations)
 app.command("agree")(agree.agree)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
+app.add_typer(examiner.app, name="examiner")
 
 
 def main() -> None:

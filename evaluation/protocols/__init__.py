@@ -20,6 +20,7 @@ PROTOCOLS = {
     "mt_bench": "evaluation.protocols.mt_bench:MTBench",
     "pairwise": "evaluation.protocols.pairwise:Pairwise",
     "lm_examiner": "evaluation.protocols.lm_examiner:LMExaminer",
+    "question_levels": "evaluation.protocols.question_levels:QuestionLevels",
 }
 
 
