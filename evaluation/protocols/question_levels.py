@@ -1,7 +1,7 @@
 """What the questions of a benchmark demand: memorization, comprehension or analysis (LMExamQA, Table 1), and how often
 the examiner calls a wrong answer right, or a right one wrong (the paper's pilot: 18 of 100).
 
-Both are put to one model, the examiner, so a record needs no candidate.
+Both are put to one model, which would be an examiner: here it is the candidate, for it is what is examined.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class QuestionLevels:
 
     name: ClassVar[str] = "question_levels"
     version: ClassVar[int] = 1
-    roles: ClassVar[tuple[str, ...]] = ("examiner",)
+    roles: ClassVar[tuple[str, ...]] = ("candidate",)
     Options: ClassVar[type[ProtocolOptions]] = LevelOptions
 
     def __init__(self, options: LevelOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
@@ -59,7 +59,7 @@ class QuestionLevels:
         question = answering.question_of(item)
         options = self.options
         (found,) = yield from classify(
-            "examiner", [question], retries=options.retries, seed=self.seed, item_id=f"level/{item.id}"
+            "candidate", [question], retries=options.retries, seed=self.seed, item_id=f"level/{item.id}"
         )
         record: Record = {
             "item_id": item.id,
@@ -72,7 +72,7 @@ class QuestionLevels:
             return record
         answers = {"right": item.answer_text, **({"wrong": wrong} if wrong else {})}
         said = yield from check_answers(
-            "examiner",
+            "candidate",
             [(question, answer) for answer in answers.values()],
             retries=options.retries,
             seed=self.seed,

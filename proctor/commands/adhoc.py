@@ -25,8 +25,8 @@ RESERVED = {
 
 
 def evaluate(
+    candidate: Annotated[str, typer.Option(help="Model folder (or 'embedded').")],
     out: Out,
-    candidate: Annotated[str | None, typer.Option(help="Model folder (or 'embedded').")] = None,
     protocol: Annotated[str, typer.Option(help="See 'proctor list protocols'.")] = "static",
     benchmark: Annotated[Path | None, typer.Option(help="Benchmark file or folder.")] = None,
     format: Annotated[str, typer.Option(help="See 'proctor list benchmarks'.")] = "jsonl",
