@@ -16,6 +16,9 @@ import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
 from proctor.commands import adhoc, agree, build, conversations, examiner, groups, models, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, build, conversations, models, rate, rejudge, reword, runs  # noqa: E402
+from proctor.commands import adhoc, agree, build, conversations, models, probing, rate, rejudge, runs  # noqa: E402
+from proctor.commands import adhoc, agree, conversations, estimating, models, rate, rejudge, runs, serve  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -39,6 +42,8 @@ app.command("status")(runs.status)
 app.command("report")(runs.report)
 app.command("check")(runs.check)
 app.command("stage")(runs.stage)
+app.command("estimate")(estimating.estimate)
+app.command("serve")(serve.serve)
 app.command("evaluate")(adhoc.evaluate)
 app.command("build")(build.build)
 app.command("rank")(groups.rank)
@@ -46,12 +51,14 @@ app.command("peer")(groups.peer)
 app.command("detect")(adhoc.detect)
 app.command("train")(adhoc.train)
 app.command("list")(adhoc.list_)
+app.command("reword")(reword.reword)
 app.command("rejudge")(rejudge.rejudge)
 app.command("conversations")(conversations.conversations)
 app.command("agree")(agree.agree)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
 app.add_typer(examiner.app, name="examiner")
+app.add_typer(probing.app, name="probing")
 
 
 def main() -> None:
@@ -73,6 +80,8 @@ def main() -> None:
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 1 if full else 2)
     except RuntimeError as error:
+        if type(error).__name__ == "ServerGone":  # by its name: the class is not imported where nothing is served
+            _fail(str(error), INTERRUPTED)
         if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.")):
             _fail(str(error), 1)
         raise

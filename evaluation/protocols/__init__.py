@@ -21,6 +21,7 @@ PROTOCOLS = {
     "pairwise": "evaluation.protocols.pairwise:Pairwise",
     "lm_examiner": "evaluation.protocols.lm_examiner:LMExaminer",
     "question_levels": "evaluation.protocols.question_levels:QuestionLevels",
+    "probing.calibrate": "evaluation.protocols.probing_calibrate:ProbingCalibrate",
 }
 
 
