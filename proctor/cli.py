@@ -15,10 +15,22 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, build, conversations, examiner, groups, models, rate, rejudge, runs  # noqa: E402
-from proctor.commands import adhoc, agree, build, conversations, models, rate, rejudge, reword, runs  # noqa: E402
-from proctor.commands import adhoc, agree, build, conversations, models, probing, rate, rejudge, runs  # noqa: E402
-from proctor.commands import adhoc, agree, conversations, estimating, models, rate, rejudge, runs, serve  # noqa: E402
+from proctor.commands import (  # noqa: E402
+    adhoc,
+    agree,
+    build,
+    conversations,
+    estimating,
+    examiner,
+    groups,
+    models,
+    probing,
+    rate,
+    rejudge,
+    reword,
+    runs,
+    serve,
+)
 
 app = typer.Typer(
     name="proctor",
