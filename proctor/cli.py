@@ -18,11 +18,15 @@ from proctor import __version__  # noqa: E402
 from proctor.commands import (  # noqa: E402
     adhoc,
     agree,
+    analyse,
     build,
     cluster,
     compare,
     conversations,
     estimating,
+    examiner,
+    groups,
+    idgen,
     models,
     probing,
     rate,
@@ -31,7 +35,6 @@ from proctor.commands import (  # noqa: E402
     runs,
     serve,
 )
-from proctor.commands import adhoc, agree, analyse, build, conversations, idgen, models, rate, rejudge, runs  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -62,6 +65,8 @@ app.command("estimate")(estimating.estimate)
 app.command("serve")(serve.serve)
 app.command("evaluate")(adhoc.evaluate)
 app.command("build")(build.build)
+app.command("rank")(groups.rank)
+app.command("peer")(groups.peer)
 app.command("detect")(adhoc.detect)
 app.command("train")(adhoc.train)
 app.command("list")(adhoc.list_)
@@ -72,6 +77,7 @@ app.command("agree")(agree.agree)
 app.command("analyse")(analyse.analyse)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
+app.add_typer(examiner.app, name="examiner")
 app.add_typer(probing.app, name="probing")
 app.add_typer(idgen.app, name="idgen")
 
