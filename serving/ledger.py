@@ -18,7 +18,7 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -56,6 +56,7 @@ class Usage:
 
     prompt_tokens: read by the model, a scored text's own included; computed_tokens: of those the ones that weren't
     shared with an earlier text of the same batch (scoring; what vLLM shares inside isn't known here)
+    seconds: of the engine, without ``loading`` its model
     """
 
     calls: int = 0
@@ -64,6 +65,7 @@ class Usage:
     computed_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
+    loading: float = 0.0
 
 
 class Ledger:
@@ -177,6 +179,16 @@ class Ledger:
         if line is None:
             raise RuntimeError(f"ledger segment {place.path} changed while it was read (offset {place.offset})")
         return line
+
+
+def read_lines(folder: Path) -> Iterator[dict[str, Any]]:
+    """Every whole batch of a folder's segments, in order: for whoever reads what was asked and answered."""
+    for segment in sorted(folder.glob("*.jsonl")):
+        with segment.open("rb") as stream:
+            for raw in stream:
+                line = _parse(raw) if raw.endswith(b"\n") else None
+                if line is not None and "batch" in line:
+                    yield line
 
 
 def _line(value: dict[str, Any]) -> bytes:

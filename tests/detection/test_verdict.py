@@ -118,3 +118,10 @@ def test_a_base_without_scores_gives_no_gain():
 def test_candidate_and_base_must_be_paired():
     with pytest.raises(ValueError, match="same texts"):
         verdict(records(1.0), records(0.0)[::-1], FAIR, seed=0)
+
+
+def test_a_detector_that_scores_all_texts_alike_acquits_nobody():
+    blank = [{**record, "scores": dict.fromkeys(HEADLINE, -1.0)} for record in records(0.0)]
+    found = verdict(blank, None, None, seed=0)
+    assert found.outcome == "inconclusive"
+    assert found.reason == "all texts have the same score, so nothing could show: " + ", ".join(HEADLINE)
