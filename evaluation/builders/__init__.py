@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from evaluation.builders.base import ExamBuilder
 
-BUILDERS: dict[str, str] = {}
+BUILDERS: dict[str, str] = {
+    "probing": "evaluation.builders.probing:Probing",
+}
 
 
 def builder(name: str) -> type[ExamBuilder]:

@@ -19,6 +19,7 @@ PROTOCOLS = {
     "kieval": "evaluation.protocols.kieval:KIEval",
     "mt_bench": "evaluation.protocols.mt_bench:MTBench",
     "pairwise": "evaluation.protocols.pairwise:Pairwise",
+    "probing.calibrate": "evaluation.protocols.probing_calibrate:ProbingCalibrate",
 }
 
 

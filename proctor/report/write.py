@@ -16,7 +16,7 @@ import jinja2
 from proctor import __version__
 from proctor.atomic import read_json, write_json, write_text
 from proctor.detecting import clean
-from proctor.report import making
+from proctor.report import dose, making
 from proctor.report.columns import Cell, Table, contamination, further_exams, headline
 from proctor.report.columns import figure as cell_of
 from proctor.report.evidence import Evidence
@@ -43,6 +43,9 @@ def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) 
     if found:
         line = regression(found)
         summary["accuracy_against_kieval"] = {"caption": caption(line), **asdict(line)}
+    doses = dose.dose_response(run, summary)
+    if doses is not None:
+        summary["dose_response"] = clean(doses)
     evidence = Evidence(run, summary)
     write_json(folder / "summary.json", summary)
     for former in ("tables", "figures"):
@@ -100,6 +103,7 @@ def all_tables(evidence: Evidence) -> dict[str, Table]:
         exams(summary),
         detectors(summary),
         set_tests(summary),
+        dose.table(summary.get("dose_response", [])),
     ]
     return {table.name: table for table in made if table.rows}
 

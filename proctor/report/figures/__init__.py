@@ -23,6 +23,7 @@ FIGURES = (
     "roc",
     "scores",
     "training_loss",
+    "dose_response",
     "probing_deltas",
     "probing_churn",
     "item_curves",
