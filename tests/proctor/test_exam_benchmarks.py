@@ -77,8 +77,8 @@ class Rows(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "tr":
             self.rows.append([])
-        self.inside = tag in ("td", "th")
-        if self.inside:
+        if tag in ("td", "th"):
+            self.inside = True
             self.rows[-1].append("")
 
     def handle_endtag(self, tag: str) -> None:
