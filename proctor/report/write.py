@@ -69,7 +69,7 @@ def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) 
         prompts=making.prompts(evidence),
         limits=making.limits(evidence),
         environment=read_json(run.path / "environment.json"),
-        checks=read_json(run.path / "checks.json"),
+        checks=read_json(run.path / "environment.json").get("self_tests") or {},
         experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
     )
     write_text(folder / "index.html", page)

@@ -82,8 +82,8 @@ def test_the_records_keep_it_whole(hostile_run: Path) -> None:
 
 def test_figures() -> None:
     assert figure(None, None, 100, 1) == Cell("-")
-    assert figure(0.6875, [0.514, 0.8204], 100, 1) == Cell("68.8 [51.4, 82.0]", 0.6875)
-    assert figure(0.0, None, 1, 2) == Cell("0.00", 0.0)
+    assert figure(0.6875, [0.514, 0.8204], 100, 1) == Cell("68.8 [51.4, 82.0]", 0.6875, 51.4, 82.04, 1)
+    assert figure(0.0, None, 1, 2) == Cell("0.00", 0.0, digits=2)
 
 
 def test_report_of_an_unfinished_run_says_what_is_missing(hostile_run: Path, tmp_path: Path) -> None:
