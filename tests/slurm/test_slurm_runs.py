@@ -96,6 +96,7 @@ def test_a_whole_experiment_with_shards(cluster: Cluster, tmp_path: Path, local:
         "exam", "kieval.one.shards", "kieval.one", "kieval.two.shards", "kieval.two", "report",
     ]  # fmt: skip
     run = tmp_path / "run"
+    subprocess.run(["scontrol", "hold", jobs["report"]], check=True)  # however slow this machine is, it stays queued
     assert standing(run)["report"] == "queued"
     shown = subprocess.run(["scontrol", "show", "job", jobs["report"]], capture_output=True, text=True).stdout
     assert f"afterok:{jobs['exam']}" in shown or "afterok:" in shown
@@ -105,6 +106,7 @@ def test_a_whole_experiment_with_shards(cluster: Cluster, tmp_path: Path, local:
     changed = submit(tmp_path, experiment(), "-s", "exams.kieval.limit=1", shards={"kieval": 2})
     assert changed.returncode == 2
     assert "is still queued or running for the former experiment" in changed.stderr
+    subprocess.run(["scontrol", "release", jobs["report"]], check=True)
     wait_for_end()
     assert set(standing(run).values()) == {"done"}
     assert records(run) == local

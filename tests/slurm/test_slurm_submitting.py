@@ -116,10 +116,11 @@ def test_memory(paper: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_preflight, "cache_bytes", lambda folder: 2 * 80 * 8 * 128 * 2)
     monkeypatch.setattr(cluster_preflight, "_check_training", lambda *arguments: None)
     experiment = load_experiment(PAPER).model_copy(update={"base": "examiner", "candidates": {}})
-    # 137.95e9 / 4 GPUs = 32.1 GiB, 320 KiB x 4096 / 4 = 0.3 GiB, 3 GiB: 35.4 of 0.5 x 80 GiB
+    # 137.95e9 / 4 GPUs = 32.119 GiB, 320 KiB x 4096 / 4 = 0.3 GiB, 3 GiB: 35.4 of 0.5 x 80 GiB;
+    # (40 - 32.119 - 3) GiB / 80 KiB = 63976 tokens
     notes = check_fit(experiment, Profile(gpus_per_node=4, gpu_memory_gib=80))
     assert notes == [
-        "models.examiner: the cache holds about 63886 tokens, 15 sequences of 4096; of max_num_seqs 200 some will wait "
+        "models.examiner: the cache holds about 63976 tokens, 15 sequences of 4096; of max_num_seqs 200 some will wait "
         "when all are long"
     ]
     with pytest.raises(ValueError, match=r"weights of 32\.1 GiB per GPU, 0\.3 GiB of cache .* memory_share 0\.5 of 40"):
