@@ -45,7 +45,7 @@ def draw_figures(protocol: str, metrics: Mapping[str, Any], folder: Path) -> lis
     if protocol == "ranking":
         matrix = metrics["win_rates"]
         return [
-            *heatmap("win_rates", folder, matrix["names"], matrix["rates"], title="share of questions on which ..."),
+            *heatmap("win_rates", folder, matrix["names"], matrix["rates"], title="share of questions on which the row beats the column"),
             *strengths("bradley_terry", folder, metrics["bradley_terry"]),
         ]
     if protocol == "peer_examination":
@@ -56,7 +56,7 @@ def draw_figures(protocol: str, metrics: Mapping[str, Any], folder: Path) -> lis
             *peer_bars("peer_weighted", folder, _scaled(metrics["full_marks"]), metrics["AVG_weight"], "% of the best"),
         ]
         for how in ("by_mean", "by_vote"):
-            title = f"all examiners, {how.replace('_', ' ')}"
+            title = f"the row beats the column: all examiners, {how.replace('_', ' ')}"
             files += heatmap(f"peer_pairwise_{how}", folder, models, combined[how]["rates"], title=title)
         return files
     return []
@@ -104,8 +104,8 @@ def heatmap(
         image = axes.imshow(values, vmin=0, vmax=1, cmap="RdBu")
         axes.set_xticks(range(len(names)), names, rotation=45, ha="right")
         axes.set_yticks(range(len(names)), names)
-        axes.set_xlabel("... the column's answer loses")
-        axes.set_ylabel("the row's answer wins")
+        axes.set_xlabel("loses")
+        axes.set_ylabel("wins")
         axes.set_title(title, fontsize=10)
         if len(names) <= MOST_NUMBERS:
             for i, row in enumerate(rates):
