@@ -320,7 +320,7 @@ def measure_agreement(
 
 def _shares(parts: Mapping[str, Metrics]) -> dict[str, Any]:
     return {
-        name: {"value": part["full_marks_share"], "interval": part["full_marks_interval"]}
+        name: {"value": part["full_marks_share"], "interval": part["full_marks_share_interval"]}
         for name, part in parts.items()
     }
 

@@ -49,8 +49,9 @@ def summarise_run(run: RunFolder) -> dict[str, Any]:
 
 
 def exam_of(experiment: Experiment, protocol: str) -> str | None:
-    """The first exam of leaked and untouched items that uses a protocol: the contamination table has its figures."""
-    found = (n for n, exam in experiment.exams.items() if exam.protocol == protocol and exam.benchmark is None)
+    """The first exam of the experiment's own items that uses a protocol: the contamination table has its figures."""
+    own = ((n, e) for n, e in experiment.exams.items() if e.benchmark is None and e.build is None)
+    found = (n for n, exam in own if exam.protocol == protocol)
     return next(found, None)
 
 

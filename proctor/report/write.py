@@ -69,7 +69,7 @@ def write_report(run: RunFolder, folder: Path) -> list[str]:
     return ["summary.json", "index.html", *drawn]
 
 
-HEADLINES = ("accuracy", "score", "win_rate")
+HEADLINES = ("accuracy", "score", "win_rate", "full_marks_share")
 """The figure of a protocol's summary that stands for it, the first that it has; ``<name>_interval`` is its interval."""
 
 

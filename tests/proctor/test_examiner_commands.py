@@ -223,14 +223,20 @@ def test_an_experiment_has_the_exam_built_and_marked(tmp_path: Path) -> None:
     }  # fmt: skip
     value = scripted(
         builds={"own": {"builder": "lm_examiner", "options": {"domains": 2, "questions": 3}}},
-        exams={"marked": {"protocol": "lm_examiner", "build": "own", "candidates": ["one"]}},
+        exams={
+            "marked": {"protocol": "lm_examiner", "build": "own", "candidates": ["one"]},
+            "generated": {"protocol": "static", "build": "own", "options": {"mode": "generate"}},
+            "kieval": {"protocol": "kieval", "build": "own", "limit": 2, "options": {"rounds": 1}},
+        },
         detection=None,
     )
     value["models"]["w"] = writer
     value["roles"] = {**value["roles"], "examiner": "w"}
-    run = do(tmp_path, value, "build.own", "marked.one")
+    run = do(tmp_path, value)
     metrics = read_json(run / "stages" / "build.own" / "metrics.json")
     assert (metrics["written"], metrics["repeated"], metrics["items"]) == (6, 3, 3)
     rows = read_jsonl(run / "stages" / "marked.one" / "records.jsonl")
     assert len(rows) == 3
     assert {row["level"] for row in rows} == {"memorization"}
+    page = (run / "report" / "index.html").read_text(encoding="utf-8")
+    assert "full_marks_share" in page
