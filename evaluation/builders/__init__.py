@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 BUILDERS: dict[str, str] = {
     "lm_examiner": "evaluation.builders.lm_examiner:LMExaminerBuilder",
     "probing": "evaluation.builders.probing:Probing",
+    "idgen": "evaluation.builders.idgen:IDGen",
 }
 
 

@@ -177,7 +177,9 @@ def check(principle: str, before: Version, after: Version, max_growth: float) ->
     """The checks by code that belong to a principle."""
     if principle == "p1":
         exact = not before.choices and bool(before.tail)
-        return checks.check_question(before.stem, after.stem, exact=exact, max_growth=max_growth)
+        return checks.check_question(
+            before.stem, after.stem, exact=exact, max_growth=max_growth, key=before.answer if before.choices else ""
+        )
     if principle == "p4":
         context = after.stem.removesuffix(before.stem).strip()
         numeric = any(not quantity.weak for quantity in quantities(before.stem))

@@ -29,6 +29,10 @@ _WORDS_OF = {language: frozenset(words.split()) for language, words in _FUNCTION
 _FORMULA = re.compile(r"(?:(?:\b(?:True|False|not|and|or)\b|[()])[ \t]*){3,}")
 _LIST = re.compile(r"\bList:[ \t]*(\S.*)")
 _NAME = re.compile(r"(?<![.!?:\"“\n] )(?<![\w'’\"“])(?<!^)(?<!\n)[A-Z][a-z]+(?:['’]s)?(?!\w)")
+_ANSWERS = re.compile(
+    r"\b(?:the|correct|right|best)\s+answer\b(?:\s+(?:is|was|would|must|to)\b|\s*[:,])", re.IGNORECASE
+)
+_LABEL_LINE = re.compile(r"^\W*\([A-Z]\)\W*$", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -39,10 +43,16 @@ class Fault(NamedTuple):
     text: str
 
 
-def check_question(before: str, after: str, *, exact: bool, max_growth: float) -> Fault | None:
-    """Principle p1. exact: every name stands, too (a question whose entities and slots are what is asked for)."""
+def check_question(before: str, after: str, *, exact: bool, max_growth: float, key: str = "") -> Fault | None:
+    """Principle p1. exact: every name stands, too (a question whose entities and slots are what is asked for).
+
+    key: the answer's text, which the question mustn't give away
+    """
+    if key and _tells(after, key) and not _tells(before, key):
+        return Fault("key given away", "the question names the answer")
     return (
         _check_text(before, after, max_growth)
+        or check_answers(before, after)
         or (Fault("unchanged", "it is the same as before") if _plain(before) == _plain(after) else None)
         or check_protected(before, after)
         or check_numbers(before, after)
@@ -56,7 +66,7 @@ def check_context(question: str, context: str, *, key: str, numeric: bool, max_g
     numeric: the question is answered by calculating, so that a further number would be taken for a part of it
     """
     joined = f"{context} {question}"
-    if fault := _check_text(question, context, max_growth):
+    if fault := _check_text(question, context, max_growth) or check_answers(question, context):
         return fault
     if _plain(question) in _plain(context):
         return Fault("unchanged", "it repeats the question; only the background is wanted")
@@ -95,12 +105,21 @@ def check_choices(before: Sequence[str], after: Sequence[str], *, answer: int, m
 def check_new_choice(choices: Sequence[str], new: str, *, max_growth: float) -> Fault | None:
     """Principle p5: one more option. Those that were there stay as they are, by code."""
     longest = max(choices, key=len)
-    if fault := _check_text(longest, new, max_growth):
+    if fault := _check_text(longest, new, max_growth) or check_answers(" ".join(choices), new):
         return fault
     if _plain(new) in {_plain(choice) for choice in choices}:
         return Fault("duplicate option", "there is such an option already")
     if refers_to_others(new) or names_letters(new, len(choices) + 1):
         return Fault("refers to others", "an option mustn't speak of other options")
+    return None
+
+
+def check_answers(before: str, after: str) -> Fault | None:
+    """Nothing speaks of the answer, or ends in an option's label: weak agents answer instead of rewriting."""
+    if _ANSWERS.search(after) and not _ANSWERS.search(before):
+        return Fault("answers", "it speaks of the answer; write only what was asked for, and don't answer")
+    if _LABEL_LINE.search(after) and not _LABEL_LINE.search(before):
+        return Fault("answers", "a line of it is an option's label alone")
     return None
 
 

@@ -22,6 +22,7 @@ PROTOCOLS = {
     "lm_examiner": "evaluation.protocols.lm_examiner:LMExaminer",
     "question_levels": "evaluation.protocols.question_levels:QuestionLevels",
     "probing.calibrate": "evaluation.protocols.probing_calibrate:ProbingCalibrate",
+    "idgen": "evaluation.protocols.idgen:IDGenExam",
 }
 
 

@@ -140,3 +140,16 @@ def test_empty_and_repeated_options() -> None:
 def test_a_name_may_be_written_out() -> None:
     assert check_names("They married on Jan 2.", "The wedding was on the second of January.") is None
     assert check_names("They married on Jan 2.", "The wedding was on the second of June.") is not None
+
+
+def test_what_answers_instead_of_rewriting() -> None:
+    """Replies of a weak agent that its judge accepted."""
+    assert question("The answer is C. The Sun and the Moon.", "Which objects give off light?") == "answers"
+    assert question("What is the date a year ago?\n(C)", "It was Monday. What is the date one year ago?") == "answers"
+    fault = check_new_choice(["Oxygen", "Nitrogen"], "The answer to this question is:", max_growth=3.0)
+    assert fault is not None
+    assert fault.kind == "answers"
+    told = check_question("Which objects give off light?", "Is it only the Sun that gives off light?",
+                          exact=False, max_growth=3.0, key="only the Sun")  # fmt: skip
+    assert told is not None
+    assert told.kind == "key given away"
