@@ -218,9 +218,8 @@ def test_an_experiment_has_the_exam_built_and_marked(tmp_path: Path) -> None:
     from tests.proctor.scripted import do, scripted
 
     ten = "\n".join(f"{n}. How does the {w} {w}ing work?" for n, w in enumerate(("read", "cook", "swim"), 1))
-    writer: dict[str, Any] = {
-        "path": "w", "engine": "scripted", "engine_args": {"replies": [{"match": "You write an exam", "reply": ten}]}
-    }  # fmt: skip
+    rules = [{"match": "different exam question", "reply": ten}]
+    writer: dict[str, Any] = {"path": "w", "engine": "scripted", "engine_args": {"replies": rules}}
     value = scripted(
         builds={"own": {"builder": "lm_examiner", "options": {"domains": 2, "questions": 3}}},
         exams={
