@@ -111,6 +111,21 @@ def test_figures_of_finished_exams(tmp_path: Path, bench: Path, capsys: pytest.C
         call("examiner", "figures", "--exam", f"m={tmp_path / 'levels'}", "--out", tmp_path / "x")
 
 
+def test_people_check_the_references(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    built, sheet = tmp_path / "built", tmp_path / "sheet.csv"
+    questions = [{"question": f"What is {n}?", "answer": f"It is {n}."} for n in range(4)]
+    write_jsonl(built / "records.jsonl", [{"domain": "numbers", "questions": questions}])
+    line = ["examiner", "references", built, "--sheet", sheet, "--number", 3]
+    call(*line)
+    assert "3 reference answers" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="no cell of the column 'right' is filled in"):
+        call(*line)
+    lines = sheet.read_text(encoding="utf-8-sig").splitlines()
+    sheet.write_text("\n".join([lines[0], lines[1] + "yes", lines[2] + "No", lines[3]]), encoding="utf-8")
+    call(*line)
+    assert "1 of 2 reference answers are right (0.500 [0.095, 0.905]); 1 not filled in" in capsys.readouterr().out
+
+
 def test_leakage_and_its_folder(tmp_path: Path, bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("What does amber mean in this place?\nNothing else is here.\n", encoding="utf-8")
