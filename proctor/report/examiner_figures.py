@@ -88,6 +88,8 @@ def radar(name: str, folder: Path, rows: Mapping[str, Mapping[str, Any]]) -> lis
             axes.plot([*angles, angles[0]], [*values, values[0]], color=colour, label=f"{label} (n = {row['n']})")
             axes.fill(angles, values, color=colour, alpha=0.08)
         axes.set_xticks([2 * math.pi * i / max(1, len(labels)) for i in range(len(labels))], labels)
+        axes.tick_params(axis="x", pad=16)
+        axes.set_rlabel_position(36)  # between two axes
         axes.set_ylim(0, 1)
         axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["25%", "50%", "75%", "100%"], fontsize=7)
         axes.set_title("mean mark, % of the best mark", fontsize=10)
