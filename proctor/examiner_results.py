@@ -28,6 +28,7 @@ PUBLISHED_FULL_MARKS = {
 """The paper's full marks in percent: 0-shot, 5-shot, second round; GPT-4 as the examiner."""
 
 Metrics = Mapping[str, Any]
+YES, NO = ("yes", "y", "1", "right", "same"), ("no", "n", "0", "wrong", "different")
 
 
 def folders(given: Sequence[str], flag: str) -> dict[str, Path]:
@@ -188,8 +189,44 @@ def write_equivalence_sheet(folder: Path) -> Path:
     return path
 
 
+def check_references(built: Path, sheet: Path, *, number: int, seed: int) -> str:
+    """Writes the sheet of reference answers, or reads a filled one: what to say of it."""
+    from evaluation.builders.lm_examiner import sample_rows
+    from evaluation.human_rating.sheet import defused
+    from evaluation.lm_examiner.annotation import read_table
+    from evaluation.statistics import wilson
+
+    if not sheet.exists():
+        if not (built / "records.jsonl").is_file():
+            raise ValueError(f"{built} holds no records.jsonl; give the folder of a built exam")
+        rows = sample_rows(read_jsonl(built / "records.jsonl"), number, seed)
+        if not rows:
+            raise ValueError(f"the exam in {built} has no questions")
+        stream = io.StringIO(newline="")
+        writer = csv.writer(stream, lineterminator="\r\n")
+        writer.writerow(list(rows[0]))
+        writer.writerows([defused(str(cell)) for cell in row.values()] for row in rows)
+        write_text(sheet, "\ufeff" + stream.getvalue())
+        return f"{len(rows)} reference answers: {sheet}; fill in 'right' with yes or no and call again"
+    header, filled = read_table(sheet, "right")
+    said = []
+    for place, cells in filled:
+        text = cells[header.index("right")].strip().casefold()
+        if text not in (*YES, *NO, ""):
+            raise place.error(f"{text!r:.40} is none of yes, no or blank", "right")
+        if text:
+            said.append(text in YES)
+    if not said:
+        raise ValueError(f"{sheet}: no cell of the column 'right' is filled in")
+    low, high = wilson(sum(said), len(said)) or (0.0, 1.0)
+    share = (
+        f"{sum(said)} of {len(said)} reference answers are right ({sum(said) / len(said):.3f} [{low:.3f}, {high:.3f}])"
+    )
+    return f"{share}; {len(filled) - len(said)} not filled in. The paper: 100 of 100"
+
+
 def people_on_style(folder: Path, sheet: Path, *, seed: int) -> dict[str, Any]:
-    """The preferences over the pairs that people call the same (yes, y, 1, same); writes metrics_people.json."""
+    """The preferences over the pairs that people call the same; writes metrics_people.json."""
     from evaluation.lm_examiner.annotation import read_table
     from evaluation.protocols.style_bias import preferences
 
@@ -204,10 +241,10 @@ def people_on_style(folder: Path, sheet: Path, *, seed: int) -> dict[str, Any]:
         name, said = cells[header.index("item_id")].strip(), cells[header.index("same")].strip().casefold()
         if name not in known:
             raise place.error(f"{folder} has no item {name!r}", "item_id")
-        if said not in ("yes", "y", "1", "same", "no", "n", "0", "different", ""):
+        if said not in (*YES, *NO, ""):
             raise place.error(f"{said!r:.40} is none of yes, no or blank", "same")
         blank += not said
-        if said in ("yes", "y", "1", "same"):
+        if said in YES:
             kept.append(name)
     figures = {"n": len(records), "filter": "people", "blank": blank, **preferences(records, kept, seed=seed)}
     write_json(folder / "metrics_people.json", figures)
@@ -320,7 +357,7 @@ def measure_agreement(
 
 def _shares(parts: Mapping[str, Metrics]) -> dict[str, Any]:
     return {
-        name: {"value": part["full_marks_share"], "interval": part["full_marks_interval"]}
+        name: {"value": part["full_marks_share"], "interval": part["full_marks_share_interval"]}
         for name, part in parts.items()
     }
 

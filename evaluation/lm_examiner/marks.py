@@ -34,7 +34,7 @@ def figures(rows: Rows, *, seed: int, name: str = "all") -> dict[str, Any]:
         "n": len(marked),
         "full_marks": full,
         "full_marks_share": full / len(marked) if marked else None,
-        "full_marks_interval": list(interval) if interval else None,
+        "full_marks_share_interval": list(interval) if interval else None,
         "dimensions": dimensions,
         "unmarked": len(rows) - len(marked),
     }

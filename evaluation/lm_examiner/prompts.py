@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evaluation.lm_examiner.taxonomy import Domain
-from evaluation.templates import prompt_hash, quote, render
+from evaluation.templates import one_line, prompt_hash, quote, render
 from serving.records import Message, Prompt
 
 QUESTIONS = "lm_examiner_questions.jinja"
@@ -32,7 +32,7 @@ def questions(domain: Domain, n: int, *, hard: bool = False, before: Sequence[st
     """The demand for ``n`` questions, different from those ``before``."""
     text = render(
         QUESTIONS,
-        domain=quote(" > ".join([*domain.path[1:], domain.name])),
+        domain=one_line(" in ".join([domain.name, *reversed(domain.path[1:])])),
         n=n,
         hard=hard,
         simple=min(SIMPLE, n // 3),

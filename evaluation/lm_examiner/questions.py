@@ -48,7 +48,9 @@ _NUMBERED: Final = re.compile(
     r"(?:(?P<mark>[*_]*[ ]*[.)\]:：、．）】题][ ]*[.:：、]?)|(?(circled)|(?!)))[\s*_]*(?P<text>.*)$",
     re.IGNORECASE,
 )
-_BULLET: Final = re.compile(r"^\s*(?:[-*•–·]\s+)?(?P<text>.*)$")
+_BULLET: Final = re.compile(
+    r"^\s*(?:[-*•–·]\s+)?(?:[*_]*(?:question|q|问题)[*_ ]*[:：][*_ ]*)?(?P<text>.*)$", re.IGNORECASE
+)
 _WRAPPING: Final = " \t*_\"“”'`"
 
 

@@ -12,7 +12,7 @@ from evaluation.lm_examiner.taxonomy import Domain
 from evaluation.templates import well_formed
 from serving.records import Ask, Completion, Sampling, Yielded, derive_seed
 
-QUESTION_TOKENS: Final = 80
+QUESTION_TOKENS: Final = 48
 """max_tokens per question that is asked for."""
 LEVEL_FORM: Final[Form[str]] = Form(
     read=lambda completion: levels.read_level(completion.text),

@@ -49,6 +49,19 @@ def figures(
 
 
 @app.command()
+def references(
+    built: Annotated[Path, typer.Argument(help="Folder of 'proctor build lm_examiner' (or a stage's).")],
+    sheet: Annotated[Path, typer.Option(help="CSV file: written if it isn't there, else read back.")],
+    number: Annotated[int, typer.Option(min=1, help="So many reference answers, drawn with the seed.")] = 100,
+    seed: Seed = 0,
+) -> None:
+    """Have people check the examiner's own answers: a sheet to fill in, then the share that is right."""
+    from proctor.examiner_results import check_references
+
+    print(check_references(built, sheet, number=number, seed=seed))
+
+
+@app.command()
 def leakage(
     benchmark: Annotated[Path, typer.Option(help="File of questions (jsonl), as 'proctor build' writes it.")],
     corpus: Annotated[Path, typer.Option(help="Text or JSONL file, or a folder of them.")],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 HEADLINE = "min_k@20"
-HEADLINES = ("accuracy", "score", "win_rate")
+HEADLINES = ("accuracy", "score", "win_rate", "full_marks_share")
 """The figure of a protocol's summary that stands for it, the first that it has; ``<name>_interval`` is its interval."""
 TABLED = ("static", "kieval")
 

@@ -15,6 +15,7 @@ from proctor.atomic import write_bytes, write_text
 
 COLOURS = ("#1f5fa8", "#c0504d", "#4f9d52", "#8064a2", "#e08a1e", "#3aa6b9", "#7f7f7f", "#a0522d")
 STYLE = {"svg.hashsalt": "proctor", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif"}
+BEATS = "share of questions on which the row beats the column"
 MOST_NUMBERS = 15
 """Cells per side up to which a heatmap has its numbers written in."""
 
@@ -45,7 +46,13 @@ def draw_figures(protocol: str, metrics: Mapping[str, Any], folder: Path) -> lis
     if protocol == "ranking":
         matrix = metrics["win_rates"]
         return [
-            *heatmap("win_rates", folder, matrix["names"], matrix["rates"], title="share of questions on which ..."),
+            *heatmap(
+                "win_rates",
+                folder,
+                matrix["names"],
+                matrix["rates"],
+                title="share of questions on which the row beats the column",
+            ),
             *strengths("bradley_terry", folder, metrics["bradley_terry"]),
         ]
     if protocol == "peer_examination":
@@ -56,7 +63,7 @@ def draw_figures(protocol: str, metrics: Mapping[str, Any], folder: Path) -> lis
             *peer_bars("peer_weighted", folder, _scaled(metrics["full_marks"]), metrics["AVG_weight"], "% of the best"),
         ]
         for how in ("by_mean", "by_vote"):
-            title = f"all examiners, {how.replace('_', ' ')}"
+            title = f"the row beats the column: all examiners, {how.replace('_', ' ')}"
             files += heatmap(f"peer_pairwise_{how}", folder, models, combined[how]["rates"], title=title)
         return files
     return []
@@ -81,6 +88,8 @@ def radar(name: str, folder: Path, rows: Mapping[str, Mapping[str, Any]]) -> lis
             axes.plot([*angles, angles[0]], [*values, values[0]], color=colour, label=f"{label} (n = {row['n']})")
             axes.fill(angles, values, color=colour, alpha=0.08)
         axes.set_xticks([2 * math.pi * i / max(1, len(labels)) for i in range(len(labels))], labels)
+        axes.tick_params(axis="x", pad=16)
+        axes.set_rlabel_position(36)  # between two axes
         axes.set_ylim(0, 1)
         axes.set_yticks([0.25, 0.5, 0.75, 1.0], ["25%", "50%", "75%", "100%"], fontsize=7)
         axes.set_title("mean mark, % of the best mark", fontsize=10)
@@ -104,8 +113,8 @@ def heatmap(
         image = axes.imshow(values, vmin=0, vmax=1, cmap="RdBu")
         axes.set_xticks(range(len(names)), names, rotation=45, ha="right")
         axes.set_yticks(range(len(names)), names)
-        axes.set_xlabel("... the column's answer loses")
-        axes.set_ylabel("the row's answer wins")
+        axes.set_xlabel("loses")
+        axes.set_ylabel("wins")
         axes.set_title(title, fontsize=10)
         if len(names) <= MOST_NUMBERS:
             for i, row in enumerate(rates):

@@ -111,6 +111,21 @@ def test_figures_of_finished_exams(tmp_path: Path, bench: Path, capsys: pytest.C
         call("examiner", "figures", "--exam", f"m={tmp_path / 'levels'}", "--out", tmp_path / "x")
 
 
+def test_people_check_the_references(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    built, sheet = tmp_path / "built", tmp_path / "sheet.csv"
+    questions = [{"question": f"What is {n}?", "answer": f"It is {n}."} for n in range(4)]
+    write_jsonl(built / "records.jsonl", [{"domain": "numbers", "questions": questions}])
+    line = ["examiner", "references", built, "--sheet", sheet, "--number", 3]
+    call(*line)
+    assert "3 reference answers" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="no cell of the column 'right' is filled in"):
+        call(*line)
+    lines = sheet.read_text(encoding="utf-8-sig").splitlines()
+    sheet.write_text("\n".join([lines[0], lines[1] + "yes", lines[2] + "No", lines[3]]), encoding="utf-8")
+    call(*line)
+    assert "1 of 2 reference answers are right (0.500 [0.095, 0.905]); 1 not filled in" in capsys.readouterr().out
+
+
 def test_leakage_and_its_folder(tmp_path: Path, bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
     corpus = tmp_path / "corpus.txt"
     corpus.write_text("What does amber mean in this place?\nNothing else is here.\n", encoding="utf-8")
@@ -218,19 +233,24 @@ def test_an_experiment_has_the_exam_built_and_marked(tmp_path: Path) -> None:
     from tests.proctor.scripted import do, scripted
 
     ten = "\n".join(f"{n}. How does the {w} {w}ing work?" for n, w in enumerate(("read", "cook", "swim"), 1))
-    writer: dict[str, Any] = {
-        "path": "w", "engine": "scripted", "engine_args": {"replies": [{"match": "You write an exam", "reply": ten}]}
-    }  # fmt: skip
+    rules = [{"match": "different exam question", "reply": ten}]
+    writer: dict[str, Any] = {"path": "w", "engine": "scripted", "engine_args": {"replies": rules}}
     value = scripted(
         builds={"own": {"builder": "lm_examiner", "options": {"domains": 2, "questions": 3}}},
-        exams={"marked": {"protocol": "lm_examiner", "build": "own", "candidates": ["one"]}},
+        exams={
+            "marked": {"protocol": "lm_examiner", "build": "own", "candidates": ["one"]},
+            "generated": {"protocol": "static", "build": "own", "options": {"mode": "generate"}},
+            "kieval": {"protocol": "kieval", "build": "own", "limit": 2, "options": {"rounds": 1}},
+        },
         detection=None,
     )
     value["models"]["w"] = writer
     value["roles"] = {**value["roles"], "examiner": "w"}
-    run = do(tmp_path, value, "build.own", "marked.one")
+    run = do(tmp_path, value)
     metrics = read_json(run / "stages" / "build.own" / "metrics.json")
     assert (metrics["written"], metrics["repeated"], metrics["items"]) == (6, 3, 3)
     rows = read_jsonl(run / "stages" / "marked.one" / "records.jsonl")
     assert len(rows) == 3
     assert {row["level"] for row in rows} == {"memorization"}
+    page = (run / "report" / "index.html").read_text(encoding="utf-8")
+    assert "full_marks_share" in page

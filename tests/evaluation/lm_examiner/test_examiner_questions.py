@@ -37,6 +37,7 @@ def texts(text: str, **how: Any) -> list[str]:
         ("- What is a cat?\n* Why do dogs bark?\nThat is all.", ["What is a cat?", "Why do dogs bark?"]),
         ("| 1. What is a cat?", ["What is a cat?"]),
         ("Here you are:\nWhat is a cat?", ["What is a cat?"]),
+        ("Question: What is a cat?\nAnswer: 1.\n**Question:** Why so?", ["What is a cat?", "Why so?"]),
         ("I can't help with that.", []),
         ("", []),
         ("1990 was the year. 3.5 is a number.", []),

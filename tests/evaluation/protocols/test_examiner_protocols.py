@@ -225,7 +225,7 @@ def peers(choose: Callable[[str, str, str], int], **options: Any) -> tuple[Any, 
             return said(json.dumps({"choice": f"Response {choose(ask.role, *shown)}"}))
         if is_marks(ask):
             return said(marks(3 if ask.role == "c" else 5 if shown == ["a"] else 4))
-        if "You write an exam" in text(ask):
+        if "different exam question" in text(ask):
             return said(f"1. What does {ask.role} ask first about it?\n2. Why would {ask.role} compare two ideas?")
         return said(f"answer of {ask.role}")
 
