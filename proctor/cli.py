@@ -32,6 +32,12 @@ from proctor.commands import (  # noqa: E402
     rate,
     rejudge,
     reword,
+    build,
+    conversations,
+    estimating,
+    models,
+    rate,
+    rejudge,
     runs,
     serve,
 )

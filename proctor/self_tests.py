@@ -48,6 +48,7 @@ def to_measure(experiment: Experiment) -> list[tuple[str, ModelSpec]]:
     """The models that the experiment uses, but no scripted one."""
     used = {experiment.base, *experiment.roles.values()}
     used |= {candidate.model for candidate in experiment.candidates.values() if candidate.model is not None}
+    used |= {model for build in experiment.builds.values() for model in build.roles.values()}
     if experiment.detection is not None and experiment.detection.reference is not None:
         used.add(experiment.detection.reference)
     found = [(name, experiment.models[name].resolved()) for name in sorted(used)]

@@ -3,7 +3,7 @@
 Roles that name the same model share one engine, and so do adapters of one base where vLLM serves it. Scoring always
 goes to the transformers engine (full vocabulary), unless the model is scripted or a server's; generation to the engine
 the model's spec names. On a GPU, engines whose memory shares do not fit together are never open at once: the idle one
-is closed first.
+is put to sleep (vLLM's ``enable_sleep_mode``) or closed first.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class Cast(AbstractContextManager["Cast"]):
             seat.started = True
 
     def _make_room(self, wanted: Seat) -> None:
-        """Closes started engines until the memory shares fit on one set of GPUs."""
+        """Puts started engines to sleep, or closes them, until the memory shares fit on one set of GPUs."""
         with ExitStack() as held:
             for seat in list(self._seats.values()):
                 if seat is wanted or not seat.started:
@@ -199,7 +199,8 @@ class Cast(AbstractContextManager["Cast"]):
                 if others + wanted.spec.memory_share <= 1.0:
                     return
                 held.enter_context(seat.lock)
-                seat.engine.close()
+                if not _sleeps(seat.engine):
+                    seat.engine.close()
                 seat.started = False
 
 
@@ -233,6 +234,12 @@ def scoring_spec(spec: ModelSpec) -> ModelSpec:
         return spec
     arguments = spec.engine_args if spec.engine == "transformers" else {}
     return spec.model_copy(update={"engine": "transformers", "dtype": spec.score_dtype, "engine_args": arguments})
+
+
+def _sleeps(engine: Any) -> bool:
+    """Puts an engine to sleep, which frees its GPU and is quicker than loading again; False if it can't."""
+    sleep = getattr(engine, "sleep", None)
+    return bool(sleep()) if sleep is not None else False
 
 
 def _load_seconds(engine: Any) -> float:

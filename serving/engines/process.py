@@ -50,6 +50,7 @@ class ProcessEngine:
         self.mode = mode
         self._environment = child_environment(threads)
         self._pool: ProcessPoolExecutor | None = None
+        self._asleep = False
         self.load_seconds = 0.0
 
     @property
@@ -68,7 +69,7 @@ class ProcessEngine:
 
     def close(self) -> None:
         """Ends the child process; its memory returns to the system."""
-        pool, self._pool = self._pool, None
+        pool, self._pool, self._asleep = self._pool, None, False
         if pool is None:
             return
         processes = list((getattr(pool, "_processes", None) or {}).values())
@@ -79,6 +80,17 @@ class ProcessEngine:
             if process.is_alive():
                 process.kill()
 
+    def sleep(self) -> bool:
+        """Frees the GPU but keeps the process and, in the machine's memory, the weights; False if it can't.
+
+        For vLLM engines whose ``engine_args`` say ``enable_sleep_mode``. The next call wakes it up.
+        """
+        if self._pool is None or self.spec.engine != "vllm" or not self.spec.engine_args.get("enable_sleep_mode"):
+            return False
+        self._call(_sleep, None)
+        self._asleep = True
+        return True
+
     def _call(self, function: Callable[[Any], ResultT], argument: Any) -> ResultT:
         try:
             if self._pool is None:
@@ -87,6 +99,9 @@ class ProcessEngine:
                 start = time.perf_counter()
                 self._pool.submit(_load, self.spec, self.mode, self.adapters, self._environment).result()
                 self.load_seconds += time.perf_counter() - start
+            if self._asleep:
+                self._asleep = False
+                self._pool.submit(_wake, None).result()
             return self._pool.submit(function, argument).result()
         except BrokenProcessPool:
             self.close()
@@ -159,6 +174,18 @@ def _generate_with(batch: tuple[list[str | None], list[Request]]) -> list[Comple
     with _errors_that_travel():
         answers: list[Completion] = backend.generate_with(*batch)
         return answers
+
+
+def _sleep(_: None) -> None:
+    backend: Any = _backend
+    with _errors_that_travel():
+        backend.sleep()
+
+
+def _wake(_: None) -> None:
+    backend: Any = _backend
+    with _errors_that_travel():
+        backend.wake_up()
 
 
 def _score(requests: list[ScoreRequest]) -> list[TokenScores]:

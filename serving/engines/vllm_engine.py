@@ -106,6 +106,13 @@ class VllmBackend:
             answers.append(completion(self._spec, request, ready, output.text, reason, len(output.token_ids)))  # type: ignore[arg-type]
         return answers
 
+    def sleep(self) -> None:
+        """Weights go to the machine's memory, the cache is dropped (vLLM's level 1)."""
+        self._llm.sleep(level=1)
+
+    def wake_up(self) -> None:
+        self._llm.wake_up()
+
     def score(self, requests: Sequence[ScoreRequest]) -> list[TokenScores]:
         if any(request.moments for request in requests):
             raise ModelError("the vllm engine gives log-probabilities only; moments need the transformers engine")

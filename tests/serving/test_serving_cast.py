@@ -178,6 +178,24 @@ def test_engines_that_take_turns_on_a_gpu_do_not_block_each_other(spy: Any) -> N
     assert len(open_seats(cast)) == 1
 
 
+@pytest.mark.usefixtures("on_gpu")
+def test_an_engine_that_can_sleep_is_not_closed(spy: Any) -> None:
+    asleep: list[str] = []
+
+    def sleeper(spec: ModelSpec, **more: Any) -> Any:
+        engine = spy(spec, **more)
+        engine.sleep = lambda: not asleep.append(spec.path) and spec.path == "a"  # type: ignore[func-returns-value]
+        return engine
+
+    cast = cast_of(sleeper, **{name: ModelSpec(path=name, engine="scripted") for name in "ab"})
+    for role in "aba":
+        cast.answer(role, [ask(role + str(len(asleep)))])
+    engines = {seat.spec.path: seat.engine for seat in cast._seats.values()}
+    assert asleep == ["a", "b"]
+    assert (engines["a"].closed, engines["b"].closed) == (0, 1)  # type: ignore[attr-defined]
+    assert open_seats(cast) == ["a"]
+
+
 def test_scores_and_generations_of_one_role(spy: Any, trace: list[Any]) -> None:
     cast = cast_of(spy)
     tables = cast.answer("candidate", [ScoreRequest(prompt="a b c"), ScoreRequest(prompt="a b c")])
