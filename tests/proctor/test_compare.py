@@ -97,6 +97,8 @@ def test_two_runs(tmp_path: Path) -> None:
             row.update(correct=False, status="wrong")
             lost += 1
     write_jsonl(file, changed[:-1])
+    items = read_jsonl(b / "exam" / "items.jsonl")
+    write_jsonl(b / "exam" / "items.jsonl", [{**items[0], "question": "Another?"}, *items[1:]])
     result = proctor("compare", a, b, "--out", tmp_path / "out")
     assert result.returncode == 0, result.stderr
     found = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
@@ -109,6 +111,7 @@ def test_two_runs(tmp_path: Path) -> None:
     )
     assert all(row["difference"] == 0 for row in found["candidates"]["two"].values())
     assert "static/leaked" in result.stdout
+    assert "note: exam static: 1 items have one id and other content" in result.stdout
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "comparison.json",
         "comparison.csv",
