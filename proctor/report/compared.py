@@ -72,15 +72,16 @@ def sign_flip(differences: Sequence[float], *, seed: int) -> float:
 def gap_difference(a: Rows, b: Rows) -> dict[str, Any] | None:
     """Loss gap of a minus that of b (nats per token, untouched minus leaked), paired by text; Welch's interval, test.
 
-    None where a half has fewer than 2 texts that both score.
+    Only texts that are of the same half in both: in runs of two seeds others leak. None where a half has fewer than 2
+    texts that both score.
     """
     import numpy as np
     from scipy.stats import ttest_ind
 
-    scored = {r["id"]: r["scores"].get("loss") for r in b}
+    scored = {(r["id"], r["label"]): r["scores"].get("loss") for r in b}
     halves: dict[int, list[float]] = {0: [], 1: []}
     for row in a:
-        mine, theirs = row["scores"].get("loss"), scored.get(row["id"])
+        mine, theirs = row["scores"].get("loss"), scored.get((row["id"], row["label"]))
         if row["label"] is not None and mine is not None and theirs is not None:
             halves[row["label"]].append(theirs - mine)  # a score is minus the loss
     if min(len(half) for half in halves.values()) < 2:

@@ -13,7 +13,7 @@ from detection.bootstrap import paired_difference
 from evaluation.statistics import paired_bootstrap
 from proctor.experiment import Experiment
 from proctor.report.columns import HEADLINE, Cell, Table, figure
-from proctor.report.summary import Rows, records
+from proctor.report.summary import Rows, records, same_order
 from proctor.runfolder import RunFolder
 from proctor.stages.train import job_for
 
@@ -90,7 +90,7 @@ def _accuracy(run: RunFolder, name: str, other: str | None) -> dict[str, Any]:
         if other is None or config.protocol != "static" or config.benchmark is not None or config.build is not None:
             continue
         mine, theirs = records(run, f"{exam}.{name}"), records(run, f"{exam}.{other}")
-        if mine is None or theirs is None or [r["item_id"] for r in mine] != [r["item_id"] for r in theirs]:
+        if mine is None or theirs is None or not same_order(mine, theirs):
             continue
         result[exam] = {half: _difference(mine, theirs, half, run.experiment.seed) for half in HALVES}
     return result
@@ -109,12 +109,12 @@ def _difference(mine: Rows, theirs: Rows, half: str, seed: int) -> dict[str, Any
 def _auc(run: RunFolder, name: str, other: str | None) -> dict[str, Any] | None:
     mine = records(run, f"detect.{name}")
     theirs = None if other is None else records(run, f"detect.{other}")
-    if mine is None or theirs is None:
+    if mine is None or theirs is None or not same_order(mine, theirs, "id"):
         return None
     found = paired_difference(
         [r["label"] for r in mine],
-        [r["scores"][HEADLINE] for r in mine],
-        [r["scores"][HEADLINE] for r in theirs],
+        [r["scores"].get(HEADLINE) for r in mine],
+        [r["scores"].get(HEADLINE) for r in theirs],
         seed=run.experiment.seed,
     )
     return None if found.reason else {"value": found.value, "ci": [found.low, found.high]}

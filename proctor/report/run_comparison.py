@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from proctor.atomic import read_json
+from proctor.atomic import read_json, read_jsonl
 from proctor.report.columns import Cell, Table
 from proctor.report.summary import adjust, contains, differences, finished
 from proctor.report.write import difference_cells
@@ -58,6 +58,10 @@ def notes(a: RunFolder, b: RunFolder) -> list[str]:
         files = [freeze.folder_for(run, exam) / "items.jsonl" for run in (a, b)]
         if all(file.is_file() for file in files) and files[0].read_bytes() != files[1].read_bytes():
             found.append(f"exam {exam} has other items in B; only those in both are compared")
+            texts = [{row["id"]: row for row in read_jsonl(file)} for file in files]
+            other = sum(texts[1].get(key, row) != row for key, row in texts[0].items())
+            if other:
+                found.append(f"exam {exam}: {other} items have one id and other content in A and B, yet are compared")
     for run, name in ((a, "A"), (b, "B")):
         stages = [f"{exam}.{c}" for exam in run.experiment.exams for c in run.experiment.candidates]
         missing = [stage for stage in stages if contains(run.experiment, stage) and not finished(run, stage)]

@@ -123,6 +123,11 @@ def records(run: RunFolder, stage: str, part: str = "records.jsonl") -> Rows | N
     return read_jsonl(file) if file.is_file() and contains(run.experiment, stage) and finished(run, stage) else None
 
 
+def same_order(a: Rows, b: Rows, key: str = "item_id") -> bool:
+    """Whether two sets of records are of the same items. They are not where only one of the stages was done again."""
+    return [row[key] for row in a] == [row[key] for row in b]
+
+
 def finished(run: RunFolder, stage: str) -> bool:
     """Whether a stage's marker is there. Of an unfinished stage nothing counts, even if its files are there."""
     return (run.stage(stage).path / "DONE").is_file()
@@ -143,7 +148,8 @@ def contains(experiment: Experiment, stage: str) -> bool:
     for name, exam in experiment.exams.items():
         if stage.startswith(f"{name}."):
             candidate = stage.removeprefix(f"{name}.")
-            return candidate in experiment.candidates and (exam.candidates is None or candidate in exam.candidates)
+            if candidate in experiment.candidates:  # else it may be one of an exam "name.more"
+                return exam.candidates is None or candidate in exam.candidates
     return stage == "exam"
 
 
@@ -181,7 +187,7 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
         row["loss_gap_per_token"], row["loss_gap_per_token_ci"] = gap.per_token, gap.per_token_ci
         row["loss_gap_p_value"] = gap.p_value
         base = records(run, f"detect.{CONTROL}")
-        if name != CONTROL and base is not None:
+        if name != CONTROL and scores and base is not None and same_order(scores, base, "id"):
             p_values = {test: figures["p_value"] for test, figures in row["set_tests"].items()}
             found = verdict(scores, base, blind, seed=experiment.seed, set_level=p_values)
             row["verdict"] = found.to_json()
@@ -220,7 +226,7 @@ def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:
         if "/" in name:
             continue
         difference = paired_difference(
-            labels, [r["scores"][name] for r in scores], [r["scores"][name] for r in base], seed=seed
+            labels, [r["scores"][name] for r in scores], [r["scores"].get(name) for r in base], seed=seed
         )
         gains[name] = (
             None
@@ -245,7 +251,7 @@ def _against(run: RunFolder, name: str, reference: str) -> dict[str, Any]:
         (records(run, f"{exam_name}.{name}"), records(run, f"{exam_name}.{reference}")) if exam_name else (None, None)
     )
     result: dict[str, Any] = {}
-    if mine is None or theirs is None or len(mine) != len(theirs):
+    if mine is None or theirs is None or not same_order(mine, theirs):
         return result
     for half in ("leaked", "untouched"):
         pairs = [

@@ -26,12 +26,13 @@ def print_rows(title: str, header: Sequence[str], lines: Sequence[Sequence[str]]
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table(title=title)
+        table = Table(title=Text(title))  # a path with brackets is no markup
         for name in header:
             table.add_column(name, justify="left" if name in left else "right")
         for line in lines:
-            table.add_row(*(text.replace("[", "\\[") for text in line))
+            table.add_row(*map(Text, line))
         Console().print(table)
         return
     widths = [max(len(name), *(len(line[i]) for line in lines)) for i, name in enumerate(header)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.report.columns import HEADLINE, figure
+from proctor.stages.detect import CONTROL
 
 
 def verdict_lines(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -14,15 +15,21 @@ def verdict_lines(summary: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _line(summary: dict[str, Any], name: str, c: dict[str, Any]) -> dict[str, Any]:
     found = c.get("verdict") or {}
-    control = not found and bool(c["detection"])
+    control = name == CONTROL and bool(c["detection"])
+    audited = bool(c["detection"])
+    unjudged = "No verdict: the untouched base model was not examined on the same texts." if audited else ""
     return {
         "name": name,
         "recipe": c["recipe"],
         "outcome": found.get("outcome") or ("control" if control else "not tested"),
         "reason": found.get("reason")
-        or ("The untouched base model: what the detectors say of it is what they say of anybody." if control else ""),
+        or (
+            "The untouched base model: what the detectors say of it is what they say of anybody."
+            if control
+            else unjudged
+        ),
         "numbers": [*filter(None, (_accuracy(summary, c), _gap(c), _area(c)))],
-        "untested": _untested(summary, name, c, bool(found) or control),
+        "untested": _untested(summary, name, c, bool(c["detection"])),
     }
 
 
@@ -56,6 +63,8 @@ def _untested(summary: dict[str, Any], name: str, c: dict[str, Any], audited: bo
         found.append("KIEval")
     if not audited:
         found.append("detection")
+    elif name != CONTROL and not c.get("verdict"):
+        found.append(f"detection against the control ({CONTROL})")
     found += [f"detector {detector}" for detector in (c.get("verdict") or {}).get("not_tested", [])]
     if audited and not c["set_tests"]:
         found.append("set-level tests")

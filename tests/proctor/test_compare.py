@@ -63,6 +63,8 @@ def test_gap_difference_by_hand() -> None:
     same = gap_difference(a, a)
     assert same is not None
     assert (same["difference"], same["p_value"]) == (0, 1)
+    # another seed leaked other texts: no text is of the same half in both
+    assert gap_difference(a, scores([(1, 3), (1, 3), (0, 3), (0, 3)])) is None
 
 
 def test_values_of_records() -> None:
@@ -95,6 +97,8 @@ def test_two_runs(tmp_path: Path) -> None:
             row.update(correct=False, status="wrong")
             lost += 1
     write_jsonl(file, changed[:-1])
+    items = read_jsonl(b / "exam" / "items.jsonl")
+    write_jsonl(b / "exam" / "items.jsonl", [{**items[0], "question": "Another?"}, *items[1:]])
     result = proctor("compare", a, b, "--out", tmp_path / "out")
     assert result.returncode == 0, result.stderr
     found = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
@@ -107,6 +111,7 @@ def test_two_runs(tmp_path: Path) -> None:
     )
     assert all(row["difference"] == 0 for row in found["candidates"]["two"].values())
     assert "static/leaked" in result.stdout
+    assert "note: exam static: 1 items have one id and other content" in result.stdout
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "comparison.json",
         "comparison.csv",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from proctor.report.columns import Cell, Table, figure, with_best
+from proctor.report.table import print_rows
 from proctor.report.tables import as_csv, as_latex, as_markdown, escape, half_interval, write_tables
 
 NASTY = r"\input{x} $a_1$ & 50% #1 ~^{} <script> | é"
@@ -39,6 +40,16 @@ def test_best_is_marked_by_what_is_shown() -> None:
     equal = [[figure(0.1, None, 1, 2)], [figure(0.1, None, 1, 2)]]
     assert not any(row[0].best for row in with_best(equal, (1,)))
     assert not any(row[0].best for row in with_best([[figure(0.1, None, 1, 2)], [Cell("-")]], (1,)))
+
+
+def test_brackets_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    print_rows("A runs/a[/b], B c", ("candidate", "figure"), [[r"one\[x]", "0.5 [0.4, 0.6]"]], left=("candidate",))
+    shown = capsys.readouterr().out
+    assert "A runs/a[/b], B c" in shown
+    assert r"one\[x]" in shown
+    assert "0.5 [0.4, 0.6]" in shown
 
 
 def test_csv() -> None:

@@ -20,6 +20,8 @@ def draw(evidence: Evidence) -> Plate | None:
     axes = figure.add_subplot()
     axes.axvline(0, color="black", linewidth=1)
     for place, (name, one) in enumerate(given.items()):
+        if name not in evidence.candidates:  # a former experiment's
+            continue
         style = evidence.style(name)
         offset = (place - (len(given) - 1) / 2) * min(0.26, 0.8 / len(given))
         for row, principle in enumerate(principles):
@@ -30,7 +32,9 @@ def draw(evidence: Evidence) -> Plate | None:
             axes.errorbar(
                 middle,
                 row + offset,
-                xerr=None if not bounds else [[middle - 100 * bounds[0]], [100 * bounds[1] - middle]],
+                xerr=None
+                if not bounds
+                else [[max(0.0, middle - 100 * bounds[0])], [max(0.0, 100 * bounds[1] - middle)]],
                 fmt=style.marker,
                 color=style.colour,
                 markersize=4,
