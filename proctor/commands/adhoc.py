@@ -40,7 +40,9 @@ def evaluate(
     ] = None,
     exemplar_split: Annotated[str | None, typer.Option(help="Split of the exemplars.")] = None,
     interactor: Annotated[str | None, typer.Option(help="Model that asks (kieval).")] = None,
-    evaluator: Annotated[str | None, typer.Option(help="Model that judges (kieval, mt_bench, pairwise).")] = None,
+    evaluator: Annotated[
+        str | None, typer.Option(help="Model that judges (kieval, mt_bench, pairwise, idgen).")
+    ] = None,
     examiner: Annotated[str | None, typer.Option(help="Model that marks (lm_examiner).")] = None,
     columns: Annotated[str | None, typer.Option(help="Column map (format table), as YAML: {question: q}.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N items.")] = None,
