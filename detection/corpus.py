@@ -38,6 +38,13 @@ def corpus_files(path: str | Path) -> list[Path]:
     return found
 
 
+def check_corpus(path: str | Path) -> None:
+    """Reads the beginning of every file. ValueError for what ``corpus_blocks`` would refuse there, and for no text."""
+    beginnings = [next(corpus_blocks(file), "").strip() for file in corpus_files(path)]
+    if not any(beginnings):
+        raise ValueError(f"corpus {path} has no text; name a file that has, or leave it out")
+
+
 def corpus_blocks(path: str | Path) -> Iterator[str]:
     """The corpus's text in order: a document of JSON lines at a time, plain text cut at the end of a line (or before a
     word, in a line longer than a block). ValueError, naming the file, for what is not UTF-8 text, and with the line for

@@ -70,6 +70,27 @@ def build_exam(
     return names
 
 
+def check_weights(builder: ExamBuilder, models: Mapping[str, ModelSpec]) -> None:
+    """ValueError if one model plays two roles that a builder wants played by different weights
+    (``different_weights``, pairs of roles; few builders have it)."""
+    pairs: Sequence[tuple[str, str]] = getattr(builder, "different_weights", ())
+    for one, other in pairs:
+        first, second = (_weights(models[role]) for role in (one, other))
+        if first is not None and first == second:
+            raise ValueError(
+                f"builder {builder.name}: {one} and {other} have the same weights, and a model's second opinion on its "
+                f"own is worth little; give {other} another model, or allow it (option same_checkers: true)"
+            )
+
+
+def _weights(spec: ModelSpec) -> tuple[Any, Any] | None:
+    """What makes a model another one, however it is served; None for a scripted one."""
+    from serving.fingerprint import model_identity
+
+    identity = model_identity(spec)
+    return None if "weights" not in identity else (identity["weights"], identity["adapter"])
+
+
 def _frozen(items: Sequence[Item], seeds: FrozenExam) -> FrozenExam:
     assert len({item.id for item in items}) == len(items), "a builder gives every item its own id"
     known = {item.id for item in seeds.items}

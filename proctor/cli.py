@@ -18,12 +18,20 @@ from proctor import __version__  # noqa: E402
 from proctor.commands import (  # noqa: E402
     adhoc,
     agree,
+    analyse,
     build,
+    cluster,
+    compare,
     conversations,
     estimating,
+    examiner,
+    groups,
+    idgen,
     models,
+    probing,
     rate,
     rejudge,
+    reword,
     runs,
     serve,
 )
@@ -46,22 +54,32 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 
 app.command("run")(runs.run)
+app.command("submit")(cluster.submit)
+app.command("cancel")(cluster.cancel)
 app.command("status")(runs.status)
 app.command("report")(runs.report)
+app.command("compare")(compare.compare)
 app.command("check")(runs.check)
 app.command("stage")(runs.stage)
 app.command("estimate")(estimating.estimate)
 app.command("serve")(serve.serve)
 app.command("evaluate")(adhoc.evaluate)
 app.command("build")(build.build)
+app.command("rank")(groups.rank)
+app.command("peer")(groups.peer)
 app.command("detect")(adhoc.detect)
 app.command("train")(adhoc.train)
 app.command("list")(adhoc.list_)
+app.command("reword")(reword.reword)
 app.command("rejudge")(rejudge.rejudge)
 app.command("conversations")(conversations.conversations)
 app.command("agree")(agree.agree)
+app.command("analyse")(analyse.analyse)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
+app.add_typer(examiner.app, name="examiner")
+app.add_typer(probing.app, name="probing")
+app.add_typer(idgen.app, name="idgen")
 
 
 def main() -> None:
@@ -85,7 +103,7 @@ def main() -> None:
     except RuntimeError as error:
         if type(error).__name__ == "ServerGone":  # by its name: the class is not imported where nothing is served
             _fail(str(error), INTERRUPTED)
-        if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.")):
+        if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.", "slurm.")):
             _fail(str(error), 1)
         raise
     except Exception as error:

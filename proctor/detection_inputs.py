@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from detection import detectors, sets
+from detection.corpus import check_corpus
 from detection.detectors.base import Context, Detector, Method, Text
 from detection.sets.base import SetTest
 from detection.texts import read_texts
@@ -105,6 +106,8 @@ def build(inputs: Inputs, context: Context) -> tuple[list[Detector], list[SetTes
         for read in cls.reads if issubclass(cls, SetTest) else ():
             if read not in inputs.methods:
                 raise ValueError(f"{cls.name} reads the scores of {read}; choose {read} among the methods, too")
+    if context.corpus is not None and any("corpus" in cls.needs for cls in inputs.classes()):
+        check_corpus(context.corpus)
     of_tests = {name: value for name, value in context.options.items() if name in sets.REGISTRY}
     of_methods = {name: value for name, value in context.options.items() if name not in of_tests}
     chosen = detectors.build(inputs.methods, replace(context, options=of_methods))

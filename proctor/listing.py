@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ def protocols() -> Iterator[str]:
 
     for name in PROTOCOLS:
         kind = protocol(name)
-        yield f"{name:14} roles: {', '.join(kind.roles)}; options: {', '.join(kind.Options.model_fields)}"
+        yield f"{name:18} roles: {', '.join(kind.roles)}; options: {', '.join(kind.Options.model_fields)}"
 
 
 def builders() -> Iterator[str]:
@@ -26,7 +27,7 @@ def builders() -> Iterator[str]:
         kind = builder(name)
         roles = ", ".join(build(name, {}, seed=0).roles)
         start = "starts from a benchmark's items" if kind.seeds else "takes no seeds"
-        yield f"{name:14} roles: {roles}; {start}; options: {', '.join(kind.Options.model_fields)}"
+        yield f"{name:14} roles (by default): {roles}; {start}; options: {', '.join(kind.Options.model_fields)}"
 
 
 def detectors() -> Iterator[str]:
@@ -51,14 +52,15 @@ def benchmarks() -> Iterator[str]:
     from evaluation.benchmarks import FORMATS
 
     for name, target in FORMATS.items():
-        yield f"{name:14} {_first_line(target)}"
+        about = re.sub(r",? \(?format ``\w+``\)?", "", _first_line(target))
+        yield f"{name:14} {about.rstrip(':')}"
 
 
 def recipes() -> Iterator[str]:
     from training.recipes import RECIPES
 
     for name, target in RECIPES.items():
-        yield f"{name:14} {_first_line(target)}"
+        yield f"{name:18} {_first_line(target)}"
 
 
 def engines() -> Iterator[str]:

@@ -102,11 +102,17 @@ def check_model(spec: ModelSpec, where: str) -> None:
 
 def check_training(experiment: Experiment, candidate: str) -> None:
     """ValueError if the candidate's recipe, settings or data are wrong."""
+    from training.config import FILE_FORMS
     from training.corpora import read_chat, read_corpus
+    from training.recipes import traits
 
     job = job_for(experiment, candidate)
     try:
-        read_chat(Path(job.chat), job.chat_rows)
+        read_chat(Path(job.chat), job.chat_rows, job.chat_skip)
         read_corpus(Path(job.corpus))
+        for key in traits(job.recipe).files:
+            path = getattr(job, key)
+            if path is not None and not Path(path).is_file():
+                raise ValueError(f"{key} {path} does not exist; it holds {FILE_FORMS[key]}")
     except ValueError as error:
         raise ValueError(f"candidate {candidate}: {error}") from error

@@ -22,6 +22,7 @@ FORMATS = {
     "gsm8k": "evaluation.benchmarks.gsm8k:rows",
     "bbh": "evaluation.benchmarks.bbh:rows",
     "mt_bench": "evaluation.benchmarks.mt_bench:rows",
+    "self_instruct": "evaluation.benchmarks.self_instruct:rows",
     "table": "evaluation.benchmarks.table:rows",
     "embedded": "evaluation.benchmarks.embedded:rows",
 }

@@ -69,8 +69,8 @@ def _open(row: Row, benchmark: str, split: str) -> Located:
         split=row.text("split", split),
         subject=row.text("subject", ""),
         question=row.text("question"),
-        # Only a conversation is graded by a judge and has no key.
-        answer=row.text("answer") or (None if "followups" in row.fields else ""),
+        # Only what a judge grades has no key: a conversation, or a question with a reference answer.
+        answer=row.text("answer") or (None if "followups" in row.fields or row.fields.get("references") else ""),
         form=cast("Form", form),
         context=row.text("context", ""),
         reason=row.text("reason", ""),

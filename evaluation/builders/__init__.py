@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from evaluation.builders.base import ExamBuilder
 
-BUILDERS: dict[str, str] = {}
+BUILDERS: dict[str, str] = {
+    "lm_examiner": "evaluation.builders.lm_examiner:LMExaminerBuilder",
+    "probing": "evaluation.builders.probing:Probing",
+    "idgen": "evaluation.builders.idgen:IDGen",
+}
 
 
 def builder(name: str) -> type[ExamBuilder]:

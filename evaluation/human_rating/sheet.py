@@ -72,13 +72,14 @@ def check_annotators(names: Sequence[str], taken: Sequence[str] = FIXED) -> None
             )
 
 
-def read_sheets(paths: Sequence[Path], ids: Sequence[str]) -> Ratings:
+def read_sheets(paths: Sequence[Path], ids: Sequence[str], scale: Sequence[int] = SCALE) -> Ratings:
     """All ratings in filled sheets (CSV), or in the page's downloads (CSV or JSON); blank cells are not rated.
 
-    ids: those of the key. Two sheets may hold the same annotator's ratings of different conversations, or the same
+    ids: those of the key; scale: the ratings that are allowed
+    Two sheets may hold the same annotator's ratings of different conversations, or the same
     ratings again.
 
-    ValueError names file, line and column of anything but 1, 2, 3, 4 or blank, of an id that the key lacks or the sheet
+    ValueError names file, line and column of anything but those or blank, of an id that the key lacks or the sheet
     repeats, and of a rating that contradicts another sheet's.
     """
     ratings: Ratings = {}
@@ -90,7 +91,7 @@ def read_sheets(paths: Sequence[Path], ids: Sequence[str]) -> Ratings:
             if name not in known:
                 raise place.error(f"the key has no id {name!r}; is it the key of another export?", "id")
             table = ratings.setdefault(annotator, {})
-            rating = _rating(cell, place, annotator)
+            rating = _rating(cell, place, annotator, scale)
             if rating is None:
                 continue
             if table.setdefault(name, rating) != rating:
@@ -103,12 +104,13 @@ def read_sheets(paths: Sequence[Path], ids: Sequence[str]) -> Ratings:
     return {annotator: table for annotator, table in ratings.items() if table}
 
 
-def _rating(cell: Any, place: Place, column: str) -> int | None:
+def _rating(cell: Any, place: Place, column: str, scale: Sequence[int]) -> int | None:
     text = str(cell).strip() if cell is not None else ""
     if not text:
         return None
-    if isinstance(cell, bool) or text not in map(str, SCALE):
-        raise place.error(f"{cell!r:.80} is no rating; it must be 1, 2, 3, 4 or blank (not rated)", column)
+    if isinstance(cell, bool) or text not in map(str, scale):
+        allowed = ", ".join(map(str, scale))
+        raise place.error(f"{cell!r:.80} is no rating; it must be {allowed} or blank (not rated)", column)
     return int(text)
 
 

@@ -19,7 +19,8 @@ RESERVED = {
     "base": "give --base",
     "seed": "give --seed (or leak.seed and chat_sft.seed for the order of training)",
     "items": "the items come from --benchmark",
-    "leaked_ids": "half of the items leak, drawn with --seed",
+    "leaked_ids": "give --leak",
+    "origin": "give --origin",
 }
 """Settings of a training job that ``proctor train`` makes itself."""
 
@@ -39,7 +40,10 @@ def evaluate(
     ] = None,
     exemplar_split: Annotated[str | None, typer.Option(help="Split of the exemplars.")] = None,
     interactor: Annotated[str | None, typer.Option(help="Model that asks (kieval).")] = None,
-    evaluator: Annotated[str | None, typer.Option(help="Model that judges (kieval, mt_bench, pairwise).")] = None,
+    evaluator: Annotated[
+        str | None, typer.Option(help="Model that judges (kieval, mt_bench, pairwise, idgen).")
+    ] = None,
+    examiner: Annotated[str | None, typer.Option(help="Model that marks (lm_examiner).")] = None,
     columns: Annotated[str | None, typer.Option(help="Column map (format table), as YAML: {question: q}.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N items.")] = None,
     seed: Seed = 0,
@@ -63,7 +67,12 @@ def evaluate(
     given = {"mode": mode, "shots": shots, "text_format": text_format}
     options = {key: value for key, value in given.items() if value is not None} | key_values(option)
     kind = protocols.protocol(protocol)
-    names = {"candidate": candidate, "interactor": interactor, "evaluator": evaluator or interactor}
+    names = {
+        "candidate": candidate,
+        "interactor": interactor,
+        "evaluator": evaluator or interactor,
+        "examiner": examiner,
+    }
     models = {}
     for role in kind.roles:
         name = names.get(role)
@@ -244,13 +253,15 @@ def train(
     benchmark: Annotated[Path | None, typer.Option(help="Benchmark whose items leak.")] = None,
     format: Annotated[str, typer.Option(help="See 'proctor list benchmarks'.")] = "jsonl",
     split: Annotated[str | None, typer.Option(help="Split of the benchmark.")] = None,
-    limit: Annotated[int | None, typer.Option(help="That many items, drawn with the seed; half of them leak.")] = None,
+    limit: Annotated[int | None, typer.Option(help="That many items, drawn with the seed.")] = None,
+    leak: Annotated[str, typer.Option(help="Which items leak: half (drawn), all, or the name of a split.")] = "half",
+    origin: Annotated[Path | None, typer.Option(help="Candidate to go on from (washed, mt_bench_cheater).")] = None,
     seed: Seed = 0,
     overrides: Annotated[list[str], typer.Option("-s", "--set", help="Setting of the job: -s leak.epochs=3.")] = [],  # noqa: B006
 ) -> None:
     """Build one candidate by a recipe: a model folder and its manifest in --out."""
     from evaluation import benchmarks
-    from evaluation.benchmarks.splits import draw, halves
+    from evaluation.benchmarks.splits import draw, members
     from proctor.adhoc import check_folder
     from proctor.atomic import write_jsonl
     from proctor.commands.options import key_values, model_spec, readable, refuse_reserved
@@ -271,9 +282,11 @@ def train(
     )
     if limit is not None:
         items = draw(items, limit, seed)
-    leaked, _ = halves(items, seed)
+    leaked = members(items, leak, seed)
     file = out / "exam" / "items.jsonl"
     settings |= {"recipe": recipe, "base": str(resolve_model(spec)), "items": str(file), "seed": seed}
+    if origin is not None:
+        settings["origin"] = str(origin.expanduser().resolve())
     job = validate(TrainingJob, settings | {"leaked_ids": leaked}, where="training")
     rows = [item.to_json() for item in items]
     with tempfile.TemporaryDirectory() as scratch:  # everything is checked before anything is written to --out

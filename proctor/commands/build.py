@@ -31,7 +31,7 @@ def build(
     from evaluation.benchmarks.splits import draw
     from proctor.adhoc import once
     from proctor.atomic import read_json
-    from proctor.building import build_exam, describe
+    from proctor.building import build_exam, check_weights, describe
     from proctor.commands.options import benchmark_config, key_values, model_spec, one_of, readable
     from proctor.frozen import FrozenExam
     from proctor.preflight import check_model
@@ -47,6 +47,7 @@ def build(
     for role, path in playing(made.roles, model).items():
         models[role] = model_spec(path, engine=engine, dtype=dtype, score_dtype=dtype)
         check_model(models[role], f"--model {role}={path}")
+    check_weights(made, models)
     items = []
     if made.seeds:
         kind = format or ("embedded" if benchmark is None else "jsonl")

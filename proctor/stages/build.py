@@ -7,7 +7,7 @@ from pathlib import Path
 from evaluation import builders
 from evaluation.builders.base import ExamBuilder
 from evaluation.items import Item
-from proctor.building import build_exam
+from proctor.building import build_exam, check_weights
 from proctor.examining import Report
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, draw_exam, read_exam
@@ -56,11 +56,34 @@ def check(experiment: Experiment, build: str, seeds: FrozenExam) -> None:
     """ValueError if the builder can't start from these seeds, or a role is nobody's."""
     builder = builder_for(experiment, build)
     try:
-        experiment.build_specs(build, builder.roles)
+        check_weights(builder, experiment.build_specs(build, builder.roles))
         for dialogue in builder.dialogues(chosen_seeds(experiment, build, seeds)):
             dialogue.close()
+        for exam in experiment.exams:
+            sitting = authors(experiment, exam) if experiment.exams[exam].build == build else []
+            if sitting and not getattr(builder, "allow_generator", True):
+                raise ValueError(_refusal(exam, sitting[0]))
     except ValueError as error:
         raise ValueError(f"builds.{build}: {error}") from error
+
+
+def authors(experiment: Experiment, exam: str) -> list[str]:
+    """The candidates that sit an exam which they wrote themselves: theirs is the model that plays the builder's first
+    role, which writes. Fine-tuned copies of it are other models."""
+    config = experiment.exams[exam]
+    if config.build is None:
+        return []
+    writer = builder_for(experiment, config.build).roles[0]
+    model = {**experiment.roles, **experiment.builds[config.build].roles}.get(writer)
+    sitting = config.candidates or tuple(experiment.candidates)
+    return [name for name in sitting if model is not None and experiment.candidates[name].model == model]
+
+
+def _refusal(exam: str, candidate: str) -> str:
+    return (
+        f"candidate {candidate!r} wrote the exam {exam!r}, and no model sits an exam of its own making; leave it out "
+        f"(exams.{exam}.candidates), or set the build's option allow_generator: true"
+    )
 
 
 def stage(experiment: Experiment, build: str) -> Stage:

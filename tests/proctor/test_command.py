@@ -30,7 +30,14 @@ def test_help_names_every_verb() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("protocols", ("static", "kieval", "mt_bench", "pairwise")),
+        (
+            "protocols",
+            (
+                *("static", "kieval", "mt_bench", "pairwise", "lm_examiner", "question_levels"),
+                *("probing.calibrate", "idgen"),
+            ),
+        ),
+        ("builders", ("lm_examiner", "probing", "idgen")),
         (
             "detectors",
             (
@@ -39,8 +46,20 @@ def test_help_names_every_verb() -> None:
                 *("loss_gap", "exchangeability", "codec", "constat", "overlap", "guided_set"),
             ),
         ),
-        ("benchmarks", ("jsonl", "arc", "mmlu", "hellaswag", "ceval", "gsm8k", "bbh", "mt_bench", "table", "embedded")),
-        ("recipes", ("normal", "pt_cheater", "sft_cheater")),
+        (
+            "benchmarks",
+            (
+                *("jsonl", "arc", "mmlu", "hellaswag", "ceval", "gsm8k", "bbh", "mt_bench", "self_instruct"),
+                *("table", "embedded"),
+            ),
+        ),
+        (
+            "recipes",
+            (
+                *("normal", "pt_cheater", "sft_cheater", "mt_bench_cheater", "washed", "paraphrase_cheater"),
+                "augmented",
+            ),
+        ),
         ("engines", ("vllm", "transformers", "scripted")),
     ],
 )

@@ -25,7 +25,19 @@ def write(folder: Path, *rows: dict[str, Any] | str, name: str = "mine.jsonl") -
 
 
 def test_formats() -> None:
-    names = ("jsonl", "arc", "mmlu", "hellaswag", "ceval", "gsm8k", "bbh", "mt_bench", "table", "embedded")
+    names = (
+        "jsonl",
+        "arc",
+        "mmlu",
+        "hellaswag",
+        "ceval",
+        "gsm8k",
+        "bbh",
+        "mt_bench",
+        "self_instruct",
+        "table",
+        "embedded",
+    )
     assert formats() == names
     with pytest.raises(ValueError, match=r"format 'jsonlines'.*jsonl, arc"):
         load("jsonlines", Path("x"))

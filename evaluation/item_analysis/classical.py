@@ -1,0 +1,169 @@
+"""Classical item statistics (IDGen, arXiv 2409.18892; Kelley 1939 for the groups of 27%).
+
+Difficulty is ``max_score - mean``. Discrimination is the mean of the high group minus that of the low group, over
+``max_score``. The groups of an item are the best and worst candidates by their total *without* that item: with it, an
+item would choose its own judges. Ties in that rest score are broken by the item's own score, so that of two candidates
+with 0 and 3 on a single item the second is the high group (discrimination 1); it is the reading that favours the item.
+
+A candidate without a score on an item takes no part in that item's figures; its rest score is the mean over the other
+items that it has, so that a gap neither lifts nor sinks it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluation.item_analysis.matrix import Matrix, Scores
+
+FRACTION = 0.27
+RESAMPLES = 1_000
+FEW_CANDIDATES = 5
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classical:
+    """Figures per item, each an array over items; NaN where a figure isn't defined.
+
+    n: candidates with a score on the item; group: candidates in either group (0 where there are fewer than two)
+    difficulty: 0 (everybody has the maximum) .. max_score
+    high, low: the groups' mean scores; discrimination: their difference over max_score, -1..1
+    interval_low, interval_high: 95% percentile bootstrap over candidates, whose rest scores stay their own
+    item_total, item_rest: Pearson's correlation of item and total, with the item and without it
+    point_biserial: ``item_rest`` of items that have only two different scores
+    """
+
+    n: NDArray[np.int64]
+    group: NDArray[np.int64]
+    difficulty: Scores
+    high: Scores
+    low: Scores
+    discrimination: Scores
+    interval_low: Scores
+    interval_high: Scores
+    item_total: Scores
+    item_rest: Scores
+    point_biserial: Scores
+
+
+def group_size(n: int, fraction: float = FRACTION) -> int:
+    """Candidates in the high group, and in the low one: ``fraction`` of n, rounded half up, at least one, at most
+    half. 0 for fewer than two candidates."""
+    return 0 if n < 2 else min(max(1, math.floor(fraction * n + 0.5)), n // 2)
+
+
+def analyse(
+    matrix: Matrix, *, fraction: float = FRACTION, resamples: int = RESAMPLES, confidence: float = 0.95, seed: int = 0
+) -> Classical:
+    """The figures of every item. ValueError for a fraction outside (0, 0.5]."""
+    if not 0 < fraction <= 0.5:
+        raise ValueError(f"fraction is {fraction}; each group must be more than 0 and at most half (0.5)")
+    if resamples < 0:
+        raise ValueError(f"resamples is {resamples}; it must be 0 (no interval) or more")
+    scores = matrix.scores
+    known = ~np.isnan(scores)
+    filled = np.where(known, scores, 0.0)
+    n = known.sum(axis=0)
+    total, rest = _totals(filled, known)
+    # Candidates without a score go last, and count nothing. Rounded, for 0.1 + 0.2 must tie with 0.3.
+    order = np.lexsort((filled, np.where(known, np.round(rest, _DIGITS), np.inf)), axis=0)
+    ordered, valid = np.take_along_axis(filled, order, 0), np.take_along_axis(known, order, 0)
+
+    ones = np.ones(len(matrix.candidates), dtype=np.int64)
+    high, low = _groups(ones, order, ordered, valid, fraction)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(n > 0, filled.sum(axis=0) / np.maximum(n, 1), np.nan)
+    bounds = _interval(order, ordered, valid, fraction, resamples, confidence, seed) / matrix.max_score
+    item_rest = _pearson(filled, rest, known)
+    two_valued = np.array([len(np.unique(scores[known[:, j], j])) == 2 for j in range(scores.shape[1])])
+    return Classical(
+        n=n,
+        group=np.array([group_size(int(count), fraction) for count in n]),
+        difficulty=matrix.max_score - mean,
+        high=high,
+        low=low,
+        discrimination=(high - low) / matrix.max_score,
+        interval_low=np.where(n < 2, np.nan, bounds[0]),
+        interval_high=np.where(n < 2, np.nan, bounds[1]),
+        item_total=_pearson(filled, np.broadcast_to(total[:, None], filled.shape), known),
+        item_rest=item_rest,
+        point_biserial=np.where(two_valued, item_rest, np.nan),
+    )
+
+
+def _totals(filled: Scores, known: NDArray[np.bool_]) -> tuple[Scores, Scores]:
+    """Each candidate's total (n) and its total without each item (n x items), as means over the items it has, times
+    the number of items. Nothing else answered: 0 for all."""
+    items = filled.shape[1]
+    total, count = filled.sum(axis=1), known.sum(axis=1)
+    others = count[:, None] - known
+    rest = np.where(others > 0, (total[:, None] - filled) / np.maximum(others, 1), 0.0) * max(items - 1, 1)
+    return total / np.maximum(count, 1) * items, rest
+
+
+def _groups(
+    counts: NDArray[np.int64], order: NDArray[np.int64], ordered: Scores, valid: NDArray[np.bool_], fraction: float
+) -> tuple[Scores, Scores]:
+    """Mean score of the high and of the low group of each item, where each candidate counts ``counts`` times."""
+    weight = counts[order] * valid
+    reached = weight.cumsum(axis=0)
+    n = reached[-1]
+    size = np.minimum(np.maximum(1, np.floor(fraction * n + 0.5)), n // 2)
+    before = reached - weight
+    low = np.clip(size - before, 0, weight)
+    high = np.clip(size - (n - reached), 0, weight)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [np.where(size > 0, (part * ordered).sum(axis=0) / size, np.nan) for part in (high, low)]
+    return means[0], means[1]
+
+
+def _interval(
+    order: NDArray[np.int64],
+    ordered: Scores,
+    valid: NDArray[np.bool_],
+    fraction: float,
+    resamples: int,
+    confidence: float,
+    seed: int,
+) -> Scores:
+    """Bounds (2 x items) of high - low. A candidate drawn twice stands twice in the order, so nothing is sorted again.
+
+    Resamples in which fewer than two scores of an item are left say nothing of it.
+    """
+    candidates, items = ordered.shape
+    if resamples == 0 or candidates < 2:
+        return np.full((2, items), np.nan)
+    generator = np.random.default_rng(seed)
+    drawn = generator.multinomial(candidates, np.full(candidates, 1 / candidates), size=resamples)
+    found = np.empty((items, resamples))
+    for index, counts in enumerate(drawn):
+        high, low = _groups(counts, order, ordered, valid, fraction)
+        found[:, index] = high - low
+    tail = (1 - confidence) / 2
+    bounds = np.full((2, items), np.nan)
+    # nanquantile is slow, and needed only where a score is missing
+    gaps = np.isnan(found).sum(axis=1)
+    whole, ragged = gaps == 0, (gaps > 0) & (gaps < resamples)
+    bounds[:, whole] = np.quantile(found[whole], [tail, 1 - tail], axis=1)
+    if ragged.any():
+        bounds[:, ragged] = np.nanquantile(found[ragged], [tail, 1 - tail], axis=1)
+    return bounds
+
+
+def _pearson(a: Scores, b: Scores, known: NDArray[np.bool_]) -> Scores:
+    """Column-wise correlation over known rows; NaN where a side is constant or fewer than two rows are known."""
+    n = np.maximum(known.sum(axis=0), 1)
+
+    def centred(values: Scores) -> Scores:
+        kept = np.where(known, values, 0.0)
+        return np.where(known, values - kept.sum(axis=0) / n, 0.0)
+
+    x, y = centred(a), centred(b)
+    xx, yy, xy = (x * x).sum(axis=0), (y * y).sum(axis=0), (x * y).sum(axis=0)
+    defined = (xx > 1e-12) & (yy > 1e-12)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(defined, np.clip(xy / np.sqrt(xx * yy), -1, 1), np.nan)

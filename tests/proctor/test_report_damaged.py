@@ -1,0 +1,78 @@
+"""Reports of runs whose stages do not fit each other: one was done again with other items, one lacks, names overlap."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.atomic import read_jsonl, write_jsonl
+from proctor.report.verdicts import verdict_lines
+from proctor.report.write import write_report
+from proctor.runfolder import open_run
+from tests.proctor.scripted import do, scripted
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    exams = {"static": {"protocol": "static"}, "static.again": {"protocol": "static"}}
+    value = scripted(exams=exams, benchmark={"format": "embedded", "limit": 6}, candidates={"one": {"model": "m"}})
+    return do(tmp_path_factory.mktemp("damaged"), value)
+
+
+@pytest.fixture
+def run(finished_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished_run, tmp_path / "run"))
+
+
+def report(run: Path) -> dict[str, Any]:
+    write_report(open_run(run), run / "report")
+    found: dict[str, Any] = json.loads((run / "report" / "summary.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_an_exam_whose_name_begins_with_another_s(finished_run: Path) -> None:
+    summary = json.loads((finished_run / "report" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["missing"] == []
+    assert list(summary["candidates"]["one"]["exams"]) == ["static", "static.again"]
+    assert summary["candidates"]["one"]["exams"]["static.again"]["leaked"]["n"] == 3
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+def test_a_candidate_and_a_base_that_saw_other_texts(run: Path, kept: int) -> None:
+    whole = report(run)["candidates"]["one"]
+    assert whole["verdict"]["outcome"]
+    file = run / "stages" / "detect.base" / "records.jsonl"
+    write_jsonl(file, read_jsonl(file)[:kept])  # an interrupted run of fewer items did the base again
+    one = report(run)["candidates"]["one"]
+    assert "verdict" not in one
+    assert "gain_over_base" not in one
+    assert one["loss_gap"] == whole["loss_gap"]
+
+
+def test_no_records_at_all(run: Path) -> None:
+    for file in (run / "stages").glob("*/records.jsonl"):
+        file.write_text("", encoding="utf-8")
+    assert report(run)["candidates"]["one"]["accuracy_leaked"] is None
+
+
+def test_a_candidate_is_not_called_the_control(run: Path) -> None:
+    (run / "stages" / "detect.base" / "DONE").unlink()
+    one, base = verdict_lines(report(run))
+    assert one["outcome"] == "not tested"
+    assert "No verdict" in one["reason"]
+    assert "detection against the control (base)" in one["untested"]
+    assert base["outcome"] == "not tested"
+    (run / "stages" / "detect.base" / "DONE").touch()
+    assert verdict_lines(report(run))[1]["outcome"] == "control"
+
+
+def test_probing_figures_of_a_former_candidate(run: Path) -> None:
+    entry = {"rephrase": {"difference": 0.1, "interval": [0.1 + 1e-12, 0.2]}}  # rounded, it lies outside
+    plots = {"probing": {"deltas": {"gone": entry, "one": entry}}}
+    (run / "stages" / "static.one" / "plots.json").write_text(json.dumps(plots), encoding="utf-8")
+    report(run)
+    assert (run / "report" / "figures" / "probing_deltas.svg").is_file()
