@@ -44,6 +44,10 @@ class Standing:
     reference_items: int
 
 
+LONGEST_FIELD = 131_072
+"""Characters of a field of ``constat.file``."""
+
+
 class ConStat(SetTest):
     """Figures beside ``p_value`` and ``n`` (reference models):
 
@@ -173,6 +177,9 @@ def read_standings(path: Path, items: int | None, reference_items: int | None) -
     try:
         header = reader.fieldnames or ()
         rows = [(reader.line_num, row) for row in reader]
+        for number, row in rows:  # the reader's own limit is whatever another library made of it
+            if any(isinstance(value, str) and len(value) > LONGEST_FIELD for value in row.values()):
+                raise ValueError(f"{path}:{number}: not CSV: field larger than field limit ({LONGEST_FIELD})")
     except csv.Error as error:
         raise ValueError(f"{path}:{reader.line_num + 1}: not CSV: {error}") from error
     wanted = ["model", "accuracy", "reference_accuracy"]

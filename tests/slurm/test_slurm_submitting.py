@@ -26,7 +26,11 @@ ROOT = Path(__file__).parents[2]
 PAPER = ROOT / "configs" / "experiments" / "kieval_contamination.yaml"
 TWO_NODES = (
     "models.examiner.pipeline_parallel=2",
-    *(f"training.{phase}.{key}" for phase in ("leak", "chat_sft") for key in ("nodes=2", "rendezvous=auto")),
+    *(
+        f"training.{phase}.{key}"
+        for phase in ("leak", "chat_sft")
+        for key in ("nodes=2", "rendezvous=auto", "gradient_accumulation=2")
+    ),
 )
 
 
@@ -101,11 +105,11 @@ def test_what_the_nodes_can_not_hold_is_refused(paper: None) -> None:
     with pytest.raises(ValueError, match="trains on 2 nodes, and a job of this profile may span 1"):
         jobs("a100_4.yaml", *TWO_NODES)
     with pytest.raises(ValueError, match="trains with 8 processes on one node, and a node has 4 GPUs"):
-        jobs("a100_4.yaml", "training.leak.processes=8")
+        jobs("a100_4.yaml", "training.leak.processes=8", "training.leak.gradient_accumulation=2")
     with pytest.raises(ValueError, match="needs 6 GPUs, which 2 nodes of 4 can't share evenly"):
         jobs("a100_2x4.yaml", "models.examiner.tensor_parallel=6")
     with pytest.raises(ValueError, match="set rendezvous"):
-        jobs("a100_2x4.yaml", "training.leak.nodes=2")
+        jobs("a100_2x4.yaml", "training.leak.nodes=2", "training.leak.gradient_accumulation=2")
 
 
 def test_memory(paper: None, monkeypatch: pytest.MonkeyPatch) -> None:
