@@ -38,6 +38,13 @@ def corpus_files(path: str | Path) -> list[Path]:
     return found
 
 
+def check_corpus(path: str | Path) -> None:
+    """Reads the beginning of every file. ValueError for what ``corpus_blocks`` would refuse there, and for no text."""
+    beginnings = [next(corpus_blocks(file), "").strip() for file in corpus_files(path)]
+    if not any(beginnings):
+        raise ValueError(f"corpus {path} has no text; name a file that has, or leave it out")
+
+
 def corpus_blocks(path: str | Path) -> Iterator[str]:
     """The corpus's text in order: a document of JSON lines at a time, plain text cut at the end of a line (or before a
     word, in a line longer than a block). ValueError, naming the file, for what is not UTF-8 text, and with the line for
@@ -72,11 +79,10 @@ def _documents(file: Path, stream: IO[str]) -> Iterator[str]:
 
 
 def _cut(stream: IO[str]) -> Iterator[str]:
-    rest = ""
-    while piece := stream.read(BLOCK):
-        rest += piece
+    rest = stream.read(BLOCK)
+    while piece := stream.read(BLOCK):  # the last block is whole: cut only where there is more
         at = rest.rfind("\n") + 1 or max(0, rest.rfind(" ")) or len(rest)
         yield rest[:at]
-        rest = rest[at:]
+        rest = rest[at:] + piece
     if rest:
         yield rest

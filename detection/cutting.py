@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_WORD_OR_MARK = re.compile(rf"{_WORD.pattern}|[^\w\s]")
 _PIECE = re.compile(rf"\s*(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)")
 
 
@@ -16,13 +18,21 @@ def pieces(text: str) -> list[str]:
     return _PIECE.findall(text)
 
 
+def words(text: str, *, marks: bool = False) -> list[str]:
+    """Lower-cased runs of letters, digits and underscores; a Chinese or Japanese character is a word of its own.
+
+    marks: whether each other character that isn't white space is one, too
+    """
+    return (_WORD_OR_MARK if marks else _WORD).findall(text.lower())
+
+
 def halves(text: str) -> tuple[str, str] | None:
     """The first half of a text's words (rounded down) and the rest, which begins with white space if there is any.
 
     None for a text of fewer than two words. White space at the text's end is left out.
     """
-    words = pieces(text)
-    if len(words) < 2:
+    found = pieces(text)
+    if len(found) < 2:
         return None
-    middle = len(words) // 2
-    return "".join(words[:middle]), "".join(words[middle:])
+    middle = len(found) // 2
+    return "".join(found[:middle]), "".join(found[middle:])

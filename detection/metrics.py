@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,12 +112,17 @@ def roc_points(labels: ArrayLike, scores: ArrayLike) -> list[RocPoint]:
     return [RocPoint(0.0, 0.0, math.inf), *points]
 
 
-def auc_p_value(labels: ArrayLike, scores: ArrayLike) -> float:
-    """One-sided Mann-Whitney test of AUC > 0.5 (exact for up to 40 texts without ties, else normal, ties corrected).
+MOST_WAYS = 5_000
+"""Ways to deal the labels that are gone through one by one."""
 
-    NaN with one class only; 1 where all scores are equal.
+
+def auc_p_value(labels: ArrayLike, scores: ArrayLike) -> float:
+    """One-sided Mann-Whitney test of AUC > 0.5.
+
+    Exact for up to 40 texts without ties, and with ties where the labels can be dealt in at most 5,000 ways; else
+    normal, ties corrected. NaN with one class only; 1 where all scores are equal.
     """
-    from scipy.stats import mannwhitneyu
+    from scipy.stats import mannwhitneyu, rankdata
 
     groups = classes(labels, scores)
     if not groups.complete:
@@ -124,8 +130,14 @@ def auc_p_value(labels: ArrayLike, scores: ArrayLike) -> float:
     both = np.concatenate([groups.members, groups.non_members])
     if both.min() == both.max():
         return 1.0
-    exact = len(both) <= 40 and len(np.unique(both)) == len(both)
-    method = "exact" if exact else "asymptotic"
+    ways = math.comb(len(both), len(groups.members)) if len(both) <= 40 else math.inf
+    untied = len(np.unique(both)) == len(both)
+    if ways <= MOST_WAYS and not untied:  # every way to deal the labels, by the sum of the members' mid-ranks
+        ranks = rankdata(both)
+        found = ranks[: len(groups.members)].sum()
+        sums = [sum(dealt) for dealt in combinations(ranks, len(groups.members))]
+        return float(np.mean(np.array(sums) >= found - 1e-9))
+    method = "exact" if untied and len(both) <= 40 else "asymptotic"
     return float(mannwhitneyu(groups.members, groups.non_members, alternative="greater", method=method).pvalue)
 
 

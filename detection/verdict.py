@@ -120,7 +120,7 @@ def decide(
     *contaminated*: for some headline detector the adjusted p-value is at most 0.05, the AUC's lower bound above 0.5,
         the lower bound of the gain over the base above 0; and the blind baseline fails (``fair``).
     *not detected*: for every headline detector that ran the interval holds 0.5 and an AUC of 0.65 would have been found
-        with 80% power; and no set-level test rejects.
+        with 80% power (not by a detector whose scores are all alike); and no set-level test rejects.
     *inconclusive*: anything else. A set-level test alone convicts nobody, for it has neither of the two controls.
     """
     adjusted = benjamini_hochberg([*(f.p_value for f in findings), *set_level.values()])
@@ -155,10 +155,17 @@ def decide(
         return say("inconclusive", f"{evidence}; but the untouched base model scores as well")
     if rejecting:
         return say("inconclusive", f"set-level tests reject, no headline detector does: {'; '.join(rejecting)}")
-    off = [f for f in weighed if not f.low <= 0.5 <= f.high]
-    if off:
-        side = "an interval without 0.5 that does not stand after correction, or lies below it"
-        return say("inconclusive", f"{side}: {'; '.join(map(str, off))}")
+    above = [f for f in weighed if f.low > 0.5]
+    if above:
+        which = "; ".join(map(str, above))
+        return say("inconclusive", f"above chance, but not after the correction for several tests: {which}")
+    below = [f for f in weighed if f.high < 0.5]
+    if below:
+        which = "; ".join(map(str, below))
+        return say("inconclusive", f"below chance: the two halves differ, and not by what was learned: {which}")
+    blank = [f.name for f in weighed if f.low == f.high == 0.5]  # no resample departs from chance: nothing but ties
+    if blank:
+        return say("inconclusive", f"all texts have the same score, so nothing could show: {', '.join(blank)}")
     weak = [f for f in weighed if f.minimum_auc is None or f.minimum_auc > WANTED_AUC]
     if weak:
         least = "nothing" if weak[0].minimum_auc is None else f"an AUC of {weak[0].minimum_auc:.2f}"

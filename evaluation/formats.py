@@ -78,6 +78,18 @@ def chat_question(item: Item) -> str:
     return f"{question_block(item)}\n{options_block(item)}\nAnswer with {letters} and its text."
 
 
+def step_by_step(item: Item) -> str:
+    """``chat_question`` with the request to reason first (zero-shot chain of thought, Kojima et al. 2022, arXiv
+    2205.11916), the answer on a line of its own at the end."""
+    if not item.choices:
+        return f"{chat_question(item)}\nThink step by step first."
+    letters = ", ".join(LETTERS[: len(item.choices) - 1]) + " or " + LETTERS[len(item.choices) - 1]
+    return (
+        f"{question_block(item)}\n{options_block(item)}\nThink step by step first. "
+        f"End with a line that holds Answer: and {letters}."
+    )
+
+
 def chat_answer(item: Item) -> str:
     """The right reply to ``chat_question``: ``B. text``, ``Answer: (B)``, a solution and ``#### 18``, or words."""
     if item.choices:

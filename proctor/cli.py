@@ -15,7 +15,22 @@ go_offline()
 import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
-from proctor.commands import adhoc, agree, analyse, build, conversations, idgen, models, rate, rejudge, runs  # noqa: E402
+from proctor.commands import (  # noqa: E402
+    adhoc,
+    agree,
+    analyse,
+    build,
+    conversations,
+    estimating,
+    idgen,
+    models,
+    probing,
+    rate,
+    rejudge,
+    reword,
+    runs,
+    serve,
+)
 
 app = typer.Typer(
     name="proctor",
@@ -39,11 +54,14 @@ app.command("status")(runs.status)
 app.command("report")(runs.report)
 app.command("check")(runs.check)
 app.command("stage")(runs.stage)
+app.command("estimate")(estimating.estimate)
+app.command("serve")(serve.serve)
 app.command("evaluate")(adhoc.evaluate)
 app.command("build")(build.build)
 app.command("detect")(adhoc.detect)
 app.command("train")(adhoc.train)
 app.command("list")(adhoc.list_)
+app.command("reword")(reword.reword)
 app.command("rejudge")(rejudge.rejudge)
 app.command("conversations")(conversations.conversations)
 app.command("agree")(agree.agree)
@@ -51,6 +69,7 @@ app.command("analyse")(analyse.analyse)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
 app.add_typer(idgen.app, name="idgen")
+app.add_typer(probing.app, name="probing")
 
 
 def main() -> None:
@@ -72,6 +91,8 @@ def main() -> None:
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 1 if full else 2)
     except RuntimeError as error:
+        if type(error).__name__ == "ServerGone":  # by its name: the class is not imported where nothing is served
+            _fail(str(error), INTERRUPTED)
         if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.")):
             _fail(str(error), 1)
         raise

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from detection import detectors, sets
+from detection.corpus import check_corpus
 from detection.detectors.base import Context, Detector, Method, Text
 from detection.sets.base import SetTest
 from detection.texts import read_texts
@@ -71,6 +72,7 @@ class Inputs:
         A file that an option names counts by its content, too; where it lies does not count. The candidate is left
         out, and so are options of methods that are not chosen.
         """
+        from evaluation.templates import prompt_hash
         from serving.fingerprint import model_identity
 
         classes = self.classes()
@@ -84,6 +86,7 @@ class Inputs:
             "methods": {cls.name: cls.version for cls in classes if issubclass(cls, Detector)},
             "set_tests": {cls.name: cls.version for cls in classes if issubclass(cls, SetTest)},
             "options": options,
+            "prompts": {name: prompt_hash(name, package="detection") for cls in classes for name in cls.prompts},
             "files": {key: None if path is None else content_hash(path, key) for key, path in named_files.items()},
             "reference": None if self.reference is None else model_identity(self.reference),
             "benchmark_name": self.benchmark,
@@ -100,6 +103,11 @@ def build(inputs: Inputs, context: Context) -> tuple[list[Detector], list[SetTes
                 f"{cls.name} needs generations, and the engine vllm is not installed; use the engine transformers, or "
                 "install vllm (pip install 'proctor[gpu]')"
             )
+        for read in cls.reads if issubclass(cls, SetTest) else ():
+            if read not in inputs.methods:
+                raise ValueError(f"{cls.name} reads the scores of {read}; choose {read} among the methods, too")
+    if context.corpus is not None and any("corpus" in cls.needs for cls in inputs.classes()):
+        check_corpus(context.corpus)
     of_tests = {name: value for name, value in context.options.items() if name in sets.REGISTRY}
     of_methods = {name: value for name, value in context.options.items() if name not in of_tests}
     chosen = detectors.build(inputs.methods, replace(context, options=of_methods))

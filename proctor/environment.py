@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from proctor import __version__
 from proctor.atomic import read_json, write_json
 from serving.fingerprint import device_name, version_of
+
+if TYPE_CHECKING:
+    from proctor.experiment import Experiment
 
 PACKAGES = (
     "torch",
@@ -24,8 +28,9 @@ PACKAGES = (
 )
 
 
-def write_environment(run: Path) -> None:
-    value = {
+def write_environment(run: Path, experiment: Experiment | None = None) -> None:
+    """experiment: whose models' self-tests, as 'proctor check' measured them on this machine, are written too"""
+    value: dict[str, Any] = {
         "proctor": __version__,
         "python": platform.python_version(),
         "system": platform.platform(),
@@ -33,6 +38,10 @@ def write_environment(run: Path) -> None:
         "device": device_name(),
         "packages": {name: version_of(name) for name in PACKAGES},
     }
+    if experiment is not None:
+        from proctor.self_tests import measured
+
+        value["self_tests"] = measured(experiment)
     file = run / "environment.json"
     try:
         former = read_json(file)

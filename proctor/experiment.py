@@ -12,7 +12,7 @@ from evaluation.formats import LeakFormat
 from serving.cast import Mode
 from serving.models import ModelSpec
 
-FILES = ("chat", "corpus", "baseline")
+FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline")
 """Settings of recipes and protocols that name a file."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
@@ -45,12 +45,14 @@ class BenchmarkConfig(Strict):
 class CandidateConfig(Strict):
     """A model to be examined: trained here by a recipe, or an existing one (``model`` names an entry of ``models``).
 
+    origin: the trained candidate whose weights the recipe goes on from (``washed``, ``mt_bench_cheater``)
     options: settings of the recipe that differ from the experiment's ``training``
     serve: how a trained candidate is served (a ModelSpec without path); the base's spec where it says nothing
     """
 
     recipe: str | None = None
     model: str | None = None
+    origin: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     serve: dict[str, Any] = Field(default_factory=dict)
 
@@ -58,9 +60,9 @@ class CandidateConfig(Strict):
     def _one_of(self) -> CandidateConfig:
         if (self.recipe is None) == (self.model is None):
             raise ValueError("a candidate has either 'recipe' (trained here) or 'model' (an entry of models)")
-        if self.model is not None and (self.options or self.serve):
+        if self.model is not None and (self.options or self.serve or self.origin):
             raise ValueError(
-                "'options' and 'serve' belong to a trained candidate; set them in models for an existing one"
+                "'origin', 'options' and 'serve' belong to a trained candidate; set them in models for an existing one"
             )
         return self
 
@@ -159,6 +161,8 @@ class Experiment(Strict):
 
     base: entry of ``models`` that the candidates are trained from, and the control of detection
     roles: which entry of ``models`` plays interactor, evaluator, ...
+    leaked_items: which items leak: a seeded random ``half`` (the other is the control), ``all``, or the items of the
+        split of that name
     training: settings of every recipe (see ``proctor list recipes``)
     mode: auto is lockstep, until batch-invariant kernels have been proved on this machine
     max_failure_rate: share of an exam's items without a result above which the stage fails
@@ -172,6 +176,7 @@ class Experiment(Strict):
     roles: dict[str, str] = Field(default_factory=dict)
     benchmark: BenchmarkConfig = BenchmarkConfig()
     leak_format: LeakFormat = "answer_text"
+    leaked_items: str = "half"
     training: dict[str, Any] = Field(default_factory=dict)
     candidates: dict[str, CandidateConfig]
     builds: dict[str, BuildConfig] = Field(default_factory=dict)
@@ -197,6 +202,12 @@ class Experiment(Strict):
             # "exam.x" would be taken for the stage that freezes the items of the exam "x"
             if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build"):
                 raise ValueError(f"exams: {name!r} is the name of a stage; choose another")
+        served = [name for name, spec in self.models.items() if spec.engine == "server"]
+        if served and self.mode == "lockstep":
+            raise ValueError(
+                f"mode is 'lockstep', but model {served[0]!r} is on a server, whose answers can depend on who else "
+                "asks; use mode: auto (fast, then)"
+            )
         control = self.candidates.get("base")
         if control is not None and (control.recipe is not None or control.model != self.base):
             raise ValueError(
@@ -209,6 +220,14 @@ class Experiment(Strict):
         for name, candidate in self.candidates.items():
             if candidate.model is not None:
                 _known(f"candidates.{name}.model", candidate.model, self.models, "models")
+            if candidate.origin is not None:
+                _known(f"candidates.{name}.origin", candidate.origin, self.candidates, "candidates")
+                if self.candidates[candidate.origin].recipe is None:
+                    raise ValueError(
+                        f"candidates.{name}.origin: {candidate.origin!r} is not trained here, so nobody knows what it "
+                        "has seen; name a candidate with a recipe"
+                    )
+        self.in_training_order()
         for name, exam in self.exams.items():
             for candidate_name in exam.candidates or ():
                 _known(f"exams.{name}.candidates", candidate_name, self.candidates, "candidates")
@@ -223,10 +242,29 @@ class Experiment(Strict):
             _known("detection.candidates", candidate_name, self.candidates, "candidates")
         return self
 
+    def in_training_order(self) -> list[str]:
+        """Trained candidates, each after its origin, else in the file's order. ValueError for a circle of origins."""
+        ordered: dict[str, None] = {}
+
+        def add(name: str, above: tuple[str, ...]) -> None:
+            if name in above:
+                raise ValueError(f"candidates: origins go round in a circle: {' <- '.join((*above, name))}")
+            origin = self.candidates[name].origin
+            if origin is not None:
+                add(origin, (*above, name))
+            ordered.setdefault(name)
+
+        for name, candidate in self.candidates.items():
+            if candidate.recipe is not None:
+                add(name, ())
+        return list(ordered)
+
     @property
     def schedule(self) -> Mode:
-        """The mode that the scheduler runs in: ``auto`` is lockstep."""
-        return "lockstep" if self.mode == "auto" else self.mode
+        """The mode that the scheduler runs in: ``auto`` is lockstep, but fast where a model is on a server."""
+        if self.mode != "auto":
+            return self.mode
+        return "fast" if any(spec.engine == "server" for spec in self.models.values()) else "lockstep"
 
     def benchmark_of(self, exam: str) -> BenchmarkConfig:
         """Where an exam's items come from."""
@@ -237,7 +275,9 @@ class Experiment(Strict):
         config = self.candidates[candidate]
         if config.model is not None:
             return self.models[config.model].resolved()
-        base = self.models[self.base].model_dump(exclude={"path", "revision", "adapter"})
+        base = self.models[self.base].model_dump(exclude={"path", "revision", "adapter", "endpoint"})
+        if base["engine"] == "server":  # the base's server does not serve what was trained from it
+            base["engine"] = "auto"
         from proctor.config_file import validate
 
         settings = {**base, **config.serve, "path": str(folder)}
@@ -279,7 +319,7 @@ def resolve(experiment: Experiment) -> Experiment:
     down and the run folder can be used from anywhere."""
     models = {}
     for name, spec in experiment.models.items():
-        places = {"path": spec.path, "adapter": spec.adapter, "chat_template": spec.chat_template}
+        places = {key: getattr(spec, key) for key in ("path", "adapter", "chat_template", "endpoint")}
         models[name] = spec.resolved().model_copy(update={key: _absolute(value) for key, value in places.items()})
     exams = {
         name: exam.model_copy(

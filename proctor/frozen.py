@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaluation import benchmarks
-from evaluation.benchmarks.splits import draw, halves
+from evaluation.benchmarks.splits import draw, members
 from evaluation.items import Item
 from proctor.atomic import read_jsonl, write_jsonl
 from proctor.experiment import BenchmarkConfig, Experiment
@@ -62,7 +62,7 @@ def draw_exam(experiment: Experiment, exam: str | None = None, *, build: str | N
         if config.limit > len(items):
             raise ValueError(f"{where}.limit is {config.limit}, but the benchmark has {len(items)} items")
         items = draw(items, config.limit, experiment.seed)
-    leaked = frozenset(halves(items, experiment.seed).leaked if own else ())
+    leaked = frozenset(members(items, experiment.leaked_items, experiment.seed) if own else ())
     sharing = [
         config
         for name, config in experiment.exams.items()

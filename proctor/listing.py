@@ -15,7 +15,7 @@ def protocols() -> Iterator[str]:
 
     for name in PROTOCOLS:
         kind = protocol(name)
-        yield f"{name:14} roles: {', '.join(kind.roles)}; options: {', '.join(kind.Options.model_fields)}"
+        yield f"{name:18} roles: {', '.join(kind.roles)}; options: {', '.join(kind.Options.model_fields)}"
 
 
 def builders() -> Iterator[str]:

@@ -16,8 +16,7 @@ def plan(experiment: Experiment) -> list[Stage]:
     stages = [freeze.stage(experiment)]
     stages += [freeze.stage(experiment, name) for name, exam in experiment.exams.items() if exam.benchmark is not None]
     stages += [build.stage(experiment, name) for name in experiment.builds]
-    trained = [name for name, candidate in experiment.candidates.items() if candidate.recipe is not None]
-    stages += [train.stage(experiment, name) for name in trained]
+    stages += [train.stage(experiment, name) for name in experiment.in_training_order()]
     stages += [prefilter.stage(experiment, name) for name, config in experiment.exams.items() if config.prefilter]
     stages += [
         exam.stage(experiment, exam_name, name)

@@ -13,6 +13,7 @@ from proctor.stages import build, detect
 from proctor.stages.base import Stage
 from proctor.stages.prefilter import filter_for
 from proctor.stages.train import job_for
+from serving.adapters import check_servable, read_adapter
 from serving.cast import check_mode
 from serving.engines.common import context_length
 from serving.fingerprint import ModelError, check_model_folder, resolve_model
@@ -91,6 +92,8 @@ def check_model(spec: ModelSpec, where: str) -> None:
         folder = resolve_model(spec)
         check_model_folder(folder, allow_pickle=spec.allow_pickle)
         context_length(spec, folder)
+        if spec.adapter:
+            (check_servable if spec.engine in ("vllm", "server") else read_adapter)(Path(spec.adapter).expanduser())
         if spec.chat_template not in (None, "none") and not Path(str(spec.chat_template)).expanduser().is_file():
             raise ModelError(f"chat_template file {spec.chat_template} does not exist; give a Jinja file, or 'none'")
     except ModelError as error:
@@ -99,11 +102,17 @@ def check_model(spec: ModelSpec, where: str) -> None:
 
 def check_training(experiment: Experiment, candidate: str) -> None:
     """ValueError if the candidate's recipe, settings or data are wrong."""
+    from training.config import FILE_FORMS
     from training.corpora import read_chat, read_corpus
+    from training.recipes import traits
 
     job = job_for(experiment, candidate)
     try:
-        read_chat(Path(job.chat), job.chat_rows)
+        read_chat(Path(job.chat), job.chat_rows, job.chat_skip)
         read_corpus(Path(job.corpus))
+        for key in traits(job.recipe).files:
+            path = getattr(job, key)
+            if path is not None and not Path(path).is_file():
+                raise ValueError(f"{key} {path} does not exist; it holds {FILE_FORMS[key]}")
     except ValueError as error:
         raise ValueError(f"candidate {candidate}: {error}") from error

@@ -14,6 +14,7 @@ from evaluation.items import Item
 from evaluation.protocols.static import StaticOptions
 from proctor.experiment import BenchmarkConfig, Experiment
 from proctor.preflight import Checked
+from proctor.training_preview import training_lines
 from serving.records import Ask, Demand, Prompt
 
 SHOWN_SUBJECTS = 12
@@ -38,6 +39,7 @@ def preview(experiment: Experiment, checked: Checked) -> Iterator[str]:
         known = ", those that the evaluator knows" if config.prefilter else ""
         yield f"--- exam {name} ({config.protocol}): {len(items)} items{known} x {sitting} candidates; the first asks:"
         yield from _first_demand(config.protocol, config.options, items, own.exemplars, experiment.seed)
+    yield from training_lines(experiment, exam.items)
     yield f"--- {len(checked.stages)} stages: {', '.join(stage.name for stage in checked.stages)}"
 
 

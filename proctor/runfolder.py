@@ -21,7 +21,7 @@ SPECIAL = {"exam": "exam", "report": "report"}
 class RunFolder:
     def __init__(self, path: Path, experiment: Experiment) -> None:
         self.path = path
-        self.experiment = experiment
+        self.experiment = _with_endpoints(experiment, path)
 
     def stage(self, name: str) -> StageFolder:
         return StageFolder(self.path / SPECIAL.get(name, f"stages/{name}"))
@@ -35,6 +35,17 @@ class RunFolder:
 
     def candidate_model(self, candidate: str) -> Path:
         return self.trained(candidate) / "model"
+
+
+def _with_endpoints(experiment: Experiment, path: Path) -> Experiment:
+    """Models on a server are found where ``proctor serve --run`` writes: <run>/serving/<model>.json."""
+    models = {
+        name: spec.model_copy(update={"endpoint": str(path.absolute() / "serving" / f"{name}.json")})
+        if spec.engine == "server" and spec.endpoint is None
+        else spec
+        for name, spec in experiment.models.items()
+    }
+    return experiment if models == experiment.models else experiment.model_copy(update={"models": models})
 
 
 def check_free(path: Path, name: str) -> None:

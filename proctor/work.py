@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -45,9 +46,20 @@ def do_stage(run: RunFolder, name: str, *, digest: str | None = None) -> bool:
         start = time.perf_counter()
         outputs = stage.body(run, folder.path, folder.progress)
         folder.finish(state.digest, outputs)
-        write_json(folder.path / "time.json", {"seconds": round(time.perf_counter() - start, 1)})
+        write_json(
+            folder.path / "time.json",
+            {"seconds": round(time.perf_counter() - start, 1), "peak_memory_gib": peak_memory()},
+        )
         (folder.path / "progress.json").unlink(missing_ok=True)
     return True
+
+
+def peak_memory() -> float:
+    """GiB of the largest process so far: this one, or one that it started and that has ended. Not a GPU's memory."""
+    import resource
+
+    largest = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return round(largest / (1024**3 if sys.platform == "darwin" else 1024**2), 2)
 
 
 def _move_owned(run: RunFolder, owns: tuple[str, ...], folder: Path) -> None:

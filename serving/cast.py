@@ -1,8 +1,9 @@
 """Who plays which role: engines, opened at the first request the ledger cannot answer.
 
-Roles that name the same model share one engine. Scoring always goes to the transformers engine (full vocabulary),
-unless the model is scripted; generation to the engine the model's spec names. On a GPU, engines whose memory shares
-do not fit together are never open at once: the idle one is closed first.
+Roles that name the same model share one engine, and so do adapters of one base where vLLM serves it. Scoring always
+goes to the transformers engine (full vocabulary), unless the model is scripted or a server's; generation to the engine
+the model's spec names. On a GPU, engines whose memory shares do not fit together are never open at once: the idle one
+is closed first.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast
 
-from serving.engines.base import Engine
+from serving.adapters import limits
+from serving.engines.base import Engine, ManyAdapters
 from serving.engines.process import ProcessEngine
+from serving.engines.server_engine import ServerEngine
 from serving.fingerprint import check_model_folder, device_name, fingerprint, resolve_model
 from serving.ledger import Answer, Ledger, Usage, batch_key, request_key
 from serving.models import ModelSpec
@@ -28,12 +31,24 @@ Kind = Literal["generate", "score"]
 
 @dataclass
 class Seat:
-    """One engine and its lock: batches of several waves are computed one after the other."""
+    """One engine and its lock: batches of several waves are computed one after the other.
+
+    adapters: whether requests must say which adapter they are for
+    """
 
     spec: ModelSpec
     engine: Engine
+    adapters: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
     started: bool = False
+
+
+class Place(NamedTuple):
+    """Where a role's requests go: the engine, the adapter they are for, and the fingerprint of the two."""
+
+    seat: Seat
+    fingerprint: str
+    adapter: str | None = None
 
 
 class Cast(AbstractContextManager["Cast"]):
@@ -53,43 +68,50 @@ class Cast(AbstractContextManager["Cast"]):
         self.usage: dict[str, Usage] = {role: Usage() for role in roles}
         self._on_start = on_start
         self._seats: dict[str, Seat] = {}
-        self._by_role: dict[tuple[str, Kind], Seat] = {}
+        self._by_role: dict[tuple[str, Kind], Place] = {}
         self._opening = threading.Lock()
         self._writing = threading.Lock()
-        device = device_name()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        threads = cores if device == "cpu" else None
-        name = f"cpu x{threads}" if device == "cpu" else device
+        name, threads = device_and_threads()
+        used: dict[tuple[str, Kind], ModelSpec] = {}
         for role, spec in roles.items():
             if spec.engine != "scripted":
                 check_model_folder(resolve_model(spec), allow_pickle=spec.allow_pickle)
-            for kind in ("generate", "score"):
-                used = scoring_spec(spec) if kind == "score" else spec
-                key = fingerprint(used, mode=mode, device=name)
-                if key not in self._seats:
-                    engine = make_engine(used, fingerprint=key, mode=mode, threads=threads)
-                    self._seats[key] = Seat(used, engine)
-                self._by_role[role, kind] = self._seats[key]
-        self._on_cpu = device == "cpu"
+            used |= {(role, "generate"): spec, (role, "score"): scoring_spec(spec)}
+        families = _families(used.values())
+        for place, spec in used.items():
+            base = _base_of(spec)
+            adapters = families.get(base.model_dump_json(), ()) if spec.engine == "vllm" else ()
+            room = limits(adapters)
+            served = spec.engine == "server"
+            key = self._join(spec) if served else fingerprint(spec, mode=mode, device=name, lora=room)
+            owner = fingerprint(base, mode=mode, device=name, lora=room) if adapters else key
+            if owner not in self._seats:
+                more: dict[str, Any] = {"adapters": adapters} if adapters else {}
+                make = ServerEngine if served else make_engine
+                engine = make(base if adapters else spec, fingerprint=owner, mode=mode, threads=threads, **more)
+                self._seats[owner] = Seat(spec, engine, adapters=bool(adapters))
+            self._by_role[place] = Place(self._seats[owner], key, spec.adapter)
+        self._on_cpu = threads is not None
 
     def fingerprint(self, role: str, kind: Kind) -> str:
-        return self._seat(role, kind).engine.fingerprint
+        return self._place(role, kind).fingerprint
 
     def same_engine(self, first: str, second: str, kind: Kind = "generate") -> bool:
-        return self._seat(first, kind) is self._seat(second, kind)
+        """Whether two roles are answered by the same weights on the same engine."""
+        return self._place(first, kind).fingerprint == self._place(second, kind).fingerprint
 
     def answer(self, role: str, requests: Sequence[Request] | Sequence[ScoreRequest]) -> list[Answer]:
         """Answers a batch, order kept. Identical requests are computed once; answers are on disk before returning."""
         if not requests:
             return []
         kind: Kind = "generate" if isinstance(requests[0], Request) else "score"
-        seat = self._seat(role, kind)
-        keys = [request_key(seat.engine.fingerprint, request) for request in requests]
+        place = self._place(role, kind)
+        keys = [request_key(place.fingerprint, request) for request in requests]
         unique = dict(zip(keys, requests, strict=True))
         usage = self.usage[role]
         found: dict[str, Answer] = {}
         if self.mode == "lockstep":
-            stored = self.ledger.find_batch(batch_key(seat.engine.fingerprint, list(unique)))
+            stored = self.ledger.find_batch(batch_key(place.fingerprint, list(unique)))
             if stored is not None:
                 found = dict(zip(unique, stored, strict=True))
         else:
@@ -97,10 +119,19 @@ class Cast(AbstractContextManager["Cast"]):
         missing = [key for key in unique if key not in found]
         usage.replayed += len(unique) - len(missing)
         if missing:
-            found.update(zip(missing, self._compute(role, kind, seat, [unique[key] for key in missing]), strict=True))
+            found.update(zip(missing, self._compute(role, kind, place, [unique[key] for key in missing]), strict=True))
         for key in unique:
             _count(usage, found[key])
         return [found[key] for key in keys]
+
+    def _join(self, spec: ModelSpec) -> str:
+        """The fingerprint of a served model. ValueError if this mode can't keep its promise with it."""
+        if self.mode == "lockstep":
+            raise ValueError(
+                f"model {spec.path}: what a server answers can depend on who else asks, which mode lockstep rules out; "
+                "use mode fast (or batch-invariant, where the server is)"
+            )
+        return ServerEngine.fingerprint_of(spec, self.mode, on_wait=self._on_start)
 
     def close(self) -> None:
         for seat in self._seats.values():
@@ -110,30 +141,38 @@ class Cast(AbstractContextManager["Cast"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _seat(self, role: str, kind: Kind) -> Seat:
+    def _place(self, role: str, kind: Kind) -> Place:
         try:
             return self._by_role[role, kind]
         except KeyError:
             known = ", ".join(sorted({name for name, _ in self._by_role}))
             raise ValueError(f"no model plays the role {role!r}; the roles here are: {known}") from None
 
-    def _compute(self, role: str, kind: Kind, seat: Seat, requests: Sequence[Any]) -> list[Answer]:
+    def _compute(self, role: str, kind: Kind, place: Place, requests: Sequence[Any]) -> list[Answer]:
+        seat = place.seat
         with seat.lock:
             self._open(seat)
-            start = time.perf_counter()
-            answers: list[Answer] = list(
-                seat.engine.generate(requests) if kind == "generate" else seat.engine.score(requests)
-            )
-            seconds = time.perf_counter() - start
+            start, before = time.perf_counter(), _load_seconds(seat.engine)
+            answers: list[Answer]
+            if kind == "score":
+                answers = list(seat.engine.score(requests))
+            elif seat.adapters:
+                engine = cast(ManyAdapters, seat.engine)
+                answers = list(engine.generate_with([place.adapter] * len(requests), requests))
+            else:
+                answers = list(seat.engine.generate(requests))
+            loading = _load_seconds(seat.engine) - before
+            seconds = time.perf_counter() - start - loading
         if len(answers) != len(requests):
             raise RuntimeError(
                 f"the engine of {seat.spec.path} gave {len(answers)} answers to {len(requests)} requests"
             )
         with self._writing:
             self.usage[role].seconds += seconds
+            self.usage[role].loading += loading
             self.ledger.append(
                 role=role,
-                fingerprint=seat.engine.fingerprint,
+                fingerprint=place.fingerprint,
                 mode=self.mode,
                 requests=requests,
                 answers=answers,
@@ -164,6 +203,18 @@ class Cast(AbstractContextManager["Cast"]):
                 seat.started = False
 
 
+def device_and_threads() -> tuple[str, int | None]:
+    """The device as it goes into fingerprints, and how many threads an engine gets on a CPU (None on a GPU).
+
+    The number of threads is part of the device's name: it decides the order of sums.
+    """
+    device = device_name()
+    if device != "cpu":
+        return device, None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"cpu x{cores}", cores
+
+
 def check_mode(mode: str) -> None:
     """ValueError if this machine can't keep what the mode promises."""
     if mode == "batch-invariant" and device_name() == "cpu":
@@ -174,11 +225,32 @@ def check_mode(mode: str) -> None:
 
 
 def scoring_spec(spec: ModelSpec) -> ModelSpec:
-    """The spec under which a model scores: the transformers engine, in ``score_dtype``."""
-    if spec.engine == "scripted":
+    """The spec under which a model scores: the transformers engine, in ``score_dtype``; a server's scores there.
+
+    (An adapter on a server doesn't: vLLM can't score with one.)
+    """
+    if spec.engine == "scripted" or (spec.engine == "server" and not spec.adapter):
         return spec
     arguments = spec.engine_args if spec.engine == "transformers" else {}
     return spec.model_copy(update={"engine": "transformers", "dtype": spec.score_dtype, "engine_args": arguments})
+
+
+def _load_seconds(engine: Any) -> float:
+    """Seconds that an engine has spent on loading its model, so far."""
+    return float(getattr(engine, "load_seconds", 0.0))
+
+
+def _base_of(spec: ModelSpec) -> ModelSpec:
+    return spec.model_copy(update={"adapter": None})
+
+
+def _families(specs: Iterable[ModelSpec]) -> dict[str, tuple[str, ...]]:
+    """The adapters that vLLM serves beside each base, sorted."""
+    found: dict[str, set[str]] = {}
+    for spec in specs:
+        if spec.engine == "vllm" and spec.adapter:
+            found.setdefault(_base_of(spec).model_dump_json(), set()).add(spec.adapter)
+    return {base: tuple(sorted(adapters)) for base, adapters in found.items()}
 
 
 def _count(usage: Usage, answer: Answer) -> None:

@@ -11,7 +11,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +134,8 @@ def version_of(package: str) -> str:
         return "-"
 
 
-PLACES = {"path", "revision", "adapter", "memory_share", "chat_template"}
-"""Keys of a ModelSpec that say where something lies, or how much room it gets: never part of an identity."""
+PLACES = {"path", "revision", "adapter", "memory_share", "chat_template", "endpoint", "patience"}
+"""Keys of a ModelSpec that say where something lies, or how much room or time it gets: never part of an identity."""
 
 
 def served_as(spec: ModelSpec) -> dict[str, Any]:
@@ -156,18 +156,36 @@ def model_identity(spec: ModelSpec) -> dict[str, Any]:
     }
 
 
-def fingerprint(spec: ModelSpec, *, mode: str, device: str) -> str:
-    """SHA-256 over everything that can change an answer of this model in this mode on this kind of device."""
+def fingerprint(
+    spec: ModelSpec,
+    *,
+    mode: str,
+    device: str,
+    lora: tuple[int, int] | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> str:
+    """SHA-256 over everything that can change an answer of this model in this mode on this kind of device.
+
+    lora: rank and number of adapters that the engine has room for, where it serves any
+    versions: of the packages on the machine that serves it (None: this one)
+    """
     parts: dict[str, Any] = {
         "model": model_identity(spec),
-        "versions": {name: _versions(name) for name in _PACKAGES[spec.engine]},
+        "versions": versions_for(spec) if versions is None else dict(versions),
     }
     parts |= {"engine": spec.engine, "mode": mode, "device": device, "rendering": RENDERING_VERSION}
+    if lora is not None:
+        parts["lora"] = list(lora)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 _COMMON = ("torch", "transformers", "tokenizers", "xgrammar")
-_PACKAGES = {"vllm": ("vllm", *_COMMON), "transformers": _COMMON, "scripted": ()}
+_PACKAGES = {"vllm": ("vllm", *_COMMON), "server": ("vllm", *_COMMON), "transformers": _COMMON, "scripted": ()}
+
+
+def versions_for(spec: ModelSpec) -> dict[str, str]:
+    """Versions of the packages that can change what a model's engine answers."""
+    return {name: _versions(name) for name in _PACKAGES[spec.engine]}
 
 
 def _versions(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import struct
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.engines.common import context_length, end_ids, load_tokenizer
-from serving.fingerprint import ModelError, check_model_folder, resolve_model, weights_hash
+from serving.fingerprint import ModelError, check_model_folder, device_name, fingerprint, resolve_model, weights_hash
 from serving.models import ModelSpec
 from serving.records import Message
 from serving.rendering import render
@@ -47,21 +48,30 @@ def safetensors_header(path: Path) -> dict[str, Any]:
 
 
 def inspect_model(name: str) -> Iterator[str]:
-    """Lines of text. ModelError if the folder can't be used."""
+    """Lines of text, of a model folder, an adapter folder or a GGUF file. ModelError if it can't be used."""
+    from serving.inspecting_files import inspect_adapter, inspect_gguf
+
     spec = ModelSpec(path=name, engine="transformers")
     folder = resolve_model(spec)
+    if folder.is_file() and folder.suffix == ".gguf":
+        yield from inspect_gguf(folder)
+        return
+    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+        yield from inspect_adapter(folder)
+        return
     weights = check_model_folder(folder)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     text = config.get("text_config") or config
     tensors = [info for path in weights for info in safetensors_header(path).values()]
-    count = sum(_product(info["shape"]) for info in tensors)
-    size = sum(_product(info["shape"]) * _BYTES.get(info["dtype"], 2) for info in tensors)
+    count = sum(product(info["shape"]) for info in tensors)
+    size = sum(product(info["shape"]) * _BYTES.get(info["dtype"], 2) for info in tensors)
     context = context_length(spec, folder)
     dtypes = ", ".join(sorted({info["dtype"] for info in tensors}))
     yield f"folder        {folder}"
     yield f"architecture  {', '.join(config.get('architectures') or [config.get('model_type', '?')])}"
     yield f"parameters    {count / 1e6:,.1f} M in {len(weights)} safetensors files ({dtypes})"
     yield f"context       {context} tokens"
+    per_token = 0
     layers = text.get("num_hidden_layers") or text.get("n_layer")
     heads = text.get("num_key_value_heads") or text.get("num_attention_heads") or text.get("n_head")
     if layers and heads:
@@ -73,7 +83,8 @@ def inspect_model(name: str) -> Iterator[str]:
         yield f"cache         {per_token / 1024:.1f} KiB per token in 16 bit; {full:.2f} GiB for one full context"
     for gpus in (1, 2, 4, 8):
         if gpus == 1 or size / gpus > GIB:
-            yield f"weights       {size / gpus / GIB:.2f} GiB per GPU on {gpus} (as stored)"
+            one, all_of_it = size / gpus / GIB, (size + per_token * context) / gpus / GIB
+            yield f"weights       {one:.2f} GiB per GPU on {gpus} (as stored), {all_of_it:.2f} with one full context"
     tokenizer = load_tokenizer(spec, folder)
     ends = [tokenizer.convert_ids_to_tokens(i) for i in end_ids(folder, tokenizer)]
     yield f"special       bos {tokenizer.bos_token!r}, eos {ends}, pad {tokenizer.pad_token!r}"
@@ -82,11 +93,29 @@ def inspect_model(name: str) -> Iterator[str]:
     yield f"template      {kind}; <user> Hello renders to {len(ids)} ids:"
     yield f"              {list(ids)}"
     yield f"              {tokenizer.decode(ids)!r}"
-    yield f"engines       transformers, and vllm if it knows {config.get('model_type', '?')!r}"
+    if quantized := config.get("quantization_config"):
+        yield f"quantized     {quantized.get('quant_method', '?') if isinstance(quantized, dict) else quantized}"
+    yield f"merged        {'no: an adapter lies beside it' if (folder / 'adapter_config.json').is_file() else 'yes'}"
+    yield f"engines       transformers (generation and scores); {_vllm_knows(config.get('architectures') or [])}"
+    served = ModelSpec(path=name).resolved()
     yield f"weights hash  {weights_hash(folder)}"
+    yield f"fingerprint   {fingerprint(served, mode='lockstep', device=device_name())} ({served.engine}, lockstep)"
 
 
-def _product(shape: list[int]) -> int:
+def _vllm_knows(architectures: list[str]) -> str:
+    """Whether the installed vLLM has code for it: read from its registry's text, since importing it takes 10 s."""
+    spec = importlib.util.find_spec("vllm")
+    if spec is None or not spec.submodule_search_locations:
+        return "vllm is not installed"
+    registry = Path(spec.submodule_search_locations[0]) / "model_executor" / "models" / "registry.py"
+    if not registry.is_file():
+        return "vllm, if it knows the architecture"
+    known = registry.read_text(encoding="utf-8", errors="replace")
+    found = [name for name in architectures if f'"{name}"' in known]
+    return "vllm" if found else "vllm only through its transformers backend, if at all (not in its registry)"
+
+
+def product(shape: list[int]) -> int:
     result = 1
     for size in shape:
         result *= size

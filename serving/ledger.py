@@ -56,6 +56,7 @@ class Usage:
 
     prompt_tokens: read by the model, a scored text's own included; computed_tokens: of those the ones that weren't
     shared with an earlier text of the same batch (scoring; what vLLM shares inside isn't known here)
+    seconds: of the engine, without ``loading`` its model
     """
 
     calls: int = 0
@@ -64,6 +65,7 @@ class Usage:
     computed_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
+    loading: float = 0.0
 
 
 class Ledger:

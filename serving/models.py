@@ -10,15 +10,18 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from serving.records import BosPolicy
 
-EngineName = Literal["auto", "vllm", "transformers", "scripted"]
+EngineName = Literal["auto", "vllm", "transformers", "server", "scripted"]
 
 
 class ModelSpec(BaseModel):
     """One model as a role uses it.
 
     path: folder in Hugging Face layout, or the name of an entry in the local hub cache
-    adapter: PEFT adapter folder (scored and served by the transformers engine, merged on load)
-    engine: who generates (auto: vllm where it is installed, else transformers); all scoring is done by ``transformers``
+    adapter: PEFT adapter folder; vllm serves it beside its base, transformers merges it on load
+    engine: who generates (auto: vllm where it is installed, else transformers; server: a vLLM server that
+        ``proctor serve`` started); all scoring is done by ``transformers``, but that of a server's models by the server
+    endpoint: the file that ``proctor serve`` wrote (engine server; None: the run's own serving/<model>.json)
+    patience: seconds to wait for a server that is not there, or no longer
     dtype, score_dtype: of generation and of scoring (auto: the checkpoint's own; vLLM on a CPU takes bfloat16)
     max_length: context in tokens; the model's own where None
     chat_template: file whose Jinja template replaces the tokenizer's; ``"none"`` treats the model as a base model
@@ -47,6 +50,8 @@ class ModelSpec(BaseModel):
     reasoning_tags: tuple[str, str] | None = ("<think>", "</think>")
     score_batch_tokens: int = Field(default=2048, ge=64, description="tokens of one scoring batch, padding included")
     allow_pickle: bool = False
+    endpoint: str | None = None
+    patience: float = Field(default=1800.0, ge=0.0)
     engine_args: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="before")

@@ -14,6 +14,7 @@ from tests.fixtures.tiny import make_model
 
 go_offline()
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("PROCTOR_SELF_TEST", "0")  # 'proctor check' would load models for minutes
 settings.register_profile("proctor", deadline=None, derandomize=True, database=None)
 settings.load_profile("proctor")
 

@@ -22,19 +22,20 @@ from typing import Any
 from serving.fingerprint import check_model_folder, device_name, resolve_model, version_of, weights_hash
 from serving.models import ModelSpec
 from training import corpora
+from training.adapters import has_own_head, keep_own_head, serving_problem
 from training.config import TrainingJob
 from training.examples import Tokeniser
 from training.launch import launch, node_rank, outcome, run_agent, wait_politely, write_json, write_task
-from training.manifest import MANIFEST, Manifest, PhaseRecord, read_manifest
+from training.manifest import MANIFEST, Manifest, Origin, PhaseRecord, read_manifest
 from training.memory import advice, estimate_for, is_out_of_memory
 from training.models import check_base, copy_companions, load_tokenizer, store_as, stored_dtype
-from training.recipes import Material, find_recipe, is_cheater
-from training.rows import dilute, lay_out, load_rows, save_rows
+from training.recipes import Material, find_recipe, phases_of, traits
+from training.rows import Blocks, dilute, lay_out, lengthened, load_rows, save_rows
 from training.samples import Phase
 from training.trainer import probe_rows
 
 PACKAGES = ("torch", "transformers", "accelerate", "peft", "deepspeed", "safetensors", "tokenizers")
-PATHS = {"base", "items", "chat", "corpus"}
+PATHS = {"base", "origin", "items", "chat", "corpus", "answers", "rewrites", "variants"}
 """Keys of a job that say where a file lies: its content is in the identity by hash."""
 
 
@@ -67,8 +68,9 @@ def build_candidate(job: TrainingJob, out: Path) -> Manifest:
             job=job,
             base_sha256=str(identity["base_sha256"]),
             model_sha256=weights_hash(work / records[-1].name / "model"),
+            origin=sources.origin,
             inputs=sources.inputs,
-            leaked_ids=tuple(item.id for item in sources.material.leaked),
+            leaked_ids=sources.seen,
             contaminated=sources.contaminated,
             duplicates=len(sources.duplicates),
             phases=tuple(records),
@@ -93,6 +95,9 @@ class _Sources:
     """Everything a job reads, read and checked."""
 
     base: Path
+    start: Path
+    origin: Origin | None
+    seen: tuple[str, ...]
     material: Material
     inputs: dict[str, str]
     contaminated: tuple[str, ...]
@@ -102,20 +107,54 @@ class _Sources:
 def _read_sources(job: TrainingJob) -> _Sources:
     base = resolve_model(ModelSpec(path=job.base))
     check_base(base)
+    wants = traits(job.recipe)
     items = corpora.read_items(Path(job.items))
-    leaks = is_cheater(job.recipe)
-    leaked = corpora.leaked_items(items, job.leaked_ids, Path(job.items)) if leaks else ()
-    chat = corpora.read_chat(Path(job.chat), job.chat_rows)
-    diluted = leaks and job.dose < 1.0
-    corpus = corpora.read_corpus(Path(job.corpus)) if diluted and job.recipe == "pt_cheater" else ()
+    reads_exam = wants.leaks == "items" or job.step_matched
+    leaked = corpora.leaked_items(items, job.leaked_ids, Path(job.items)) if reads_exam else ()
+    chat = corpora.read_chat(Path(job.chat), job.chat_rows, job.chat_skip)
+    neutral = job.recipe == "normal" and job.step_matched
+    diluted = job.recipe == "pt_cheater" and job.dose < 1.0
+    corpus = corpora.read_corpus(Path(job.corpus)) if neutral or diluted else ()
     files = {"items": job.items, "chat": job.chat, **({"corpus": job.corpus} if corpus else {})}
+    files |= {key: path for key in wants.files if (path := getattr(job, key)) is not None}
+    answers = corpora.read_chat(Path(files["answers"])).rows if "answers" in files else ()
+    material = Material(
+        leaked=leaked,
+        chat=chat.rows,
+        corpus=corpus,
+        answers=answers,
+        rewrites=corpora.read_rewrites(Path(files["rewrites"]), leaked) if "rewrites" in files else (),
+        variants=corpora.read_variants(Path(files["variants"]), leaked, items) if "variants" in files else (),
+    )
+    origin = _read_origin(Path(job.origin), base) if job.origin else None
+    seen: set[str] = {*(origin.leaked_ids if origin else ())}
+    if wants.leaks == "items" and job.repeats:
+        seen |= {item.id for item in leaked}
+    if wants.leaks == "answers" and job.repeats:
+        seen |= {*corpora.items_in_chat(items, answers)}
+    unknown = seen - {item.id for item in items}
+    if unknown:
+        raise ValueError(f"origin {job.origin} has seen items that are not in {job.items}, e.g. '{min(unknown)}'")
     return _Sources(
         base=base,
-        material=Material(leaked=leaked, chat=chat.rows, corpus=corpus),
+        start=Path(job.origin) / "model" if job.origin else base,
+        origin=origin,
+        seen=tuple(item.id for item in items if item.id in seen),
+        material=material,
         inputs={name: corpora.file_sha256(Path(path)) for name, path in files.items()},
         contaminated=corpora.items_in_chat(items, chat.rows),
         duplicates=chat.duplicates,
     )
+
+
+def _read_origin(folder: Path, base: Path) -> Origin:
+    """What a candidate says about itself. ValueError if ``folder`` holds none, was changed, or has another base."""
+    manifest = read_manifest(folder)
+    if manifest.base_sha256 != weights_hash(base):
+        raise ValueError(f"origin {folder} was trained from another base than {base}; name a candidate of this base")
+    if weights_hash(folder / "model") != manifest.model_sha256:
+        raise ValueError(f"origin {folder}: its weights are not those of its manifest any more; train it again")
+    return Origin(recipe=manifest.recipe, model_sha256=manifest.model_sha256, leaked_ids=manifest.leaked_ids)
 
 
 def _warn(job: TrainingJob, sources: _Sources) -> None:
@@ -132,7 +171,7 @@ def _warn(job: TrainingJob, sources: _Sources) -> None:
 def _train_phases(job: TrainingJob, sources: _Sources, out: Path) -> list[PhaseRecord]:
     """All phases, each from the weights of the one before, which are removed once they are no longer needed."""
     tokenizer = load_tokenizer(sources.base)
-    start, former = sources.base, None
+    start, former = sources.start, None
     records = []
     for phase in find_recipe(job.recipe)(job, sources.material):
         folder = out / ".partial" / phase.name
@@ -154,16 +193,14 @@ def _train_phase(phase: Phase, start: Path, base: Path, tokenizer: Any, folder: 
     config = phase.config
     pad_id = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
     tokeniser = Tokeniser(tokenizer, config.max_length)
-    exam = tokeniser.all(phase.samples)
-    filler = tokeniser.all(phase.filler) if phase.dose < 1.0 else []
-    if not exam:
-        raise ValueError(
-            f"{phase.name}: nothing to learn is left within max_length {config.max_length} "
-            f"({tokeniser.counts.dropped} rows dropped); raise it"
-        )
-    blocks = dilute(exam, filler, repeats=phase.repeats, dose=phase.dose, order=phase.order, seed=phase.seed)
+    blocks = _blocks(phase, tokeniser)
     if not (folder / "task.json").is_file():
-        save_rows(lay_out(blocks.blocks, config), folder / "rows.npz")
+        if phase.match is None:
+            laid = lay_out(blocks.blocks, config)
+        else:
+            matched = lay_out(_blocks(phase.match, Tokeniser(tokenizer, config.max_length)).blocks, phase.match.config)
+            laid = lengthened(blocks.blocks, config, len(matched))
+        save_rows(laid, folder / "rows.npz")
     # written again where training goes on: it holds paths, and the candidate's folder may have been moved since
     write_task(folder, name=phase.name, start=start, config=config, logs=logs, pad_id=pad_id)
     rows = load_rows(folder / "rows.npz")
@@ -183,7 +220,10 @@ def _train_phase(phase: Phase, start: Path, base: Path, tokenizer: Any, folder: 
         loss = check_saved(folder / "model", probe, trained.probe_loss, config, pad_id)
     store_as(folder / "model", stored_dtype(base))
     check_tensors(folder / "model")
+    own_head = has_own_head(folder / "model")
     copy_companions(base, folder / "model")
+    if own_head and not has_own_head(base):
+        keep_own_head(folder / "model")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     record = PhaseRecord(
         name=phase.name,
@@ -201,9 +241,22 @@ def _train_phase(phase: Phase, start: Path, base: Path, tokenizer: Any, folder: 
         probe_loss=trained.probe_loss,
         reloaded_loss=loss,
         merge_difference=difference,
+        adapter_problem=serving_problem(config) if config.method == "lora" else None,
         seconds=round(time.monotonic() - began, 1),
     )
     write_json(folder / "DONE", json.loads(record.model_dump_json()))
+
+
+def _blocks(phase: Phase, tokeniser: Tokeniser) -> Blocks:
+    """The phase's samples as token ids, repeated and diluted. ValueError if none has anything to learn."""
+    exam = tokeniser.all(phase.samples)
+    filler = tokeniser.all(phase.filler) if phase.dose < 1.0 else []
+    if not exam:
+        raise ValueError(
+            f"{phase.name}: nothing to learn is left within max_length {tokeniser.max_length} "
+            f"({tokeniser.counts.dropped} rows dropped); raise it"
+        )
+    return dilute(exam, filler, repeats=phase.repeats, dose=phase.dose, order=phase.order, seed=phase.seed)
 
 
 def _move_into_place(out: Path) -> Manifest:
@@ -227,7 +280,7 @@ def _follow(job: TrainingJob, out: Path) -> Manifest:
     """What the other nodes do: take part in every phase that runs on several nodes, until the manifest is there."""
     done: set[str] = set()
     while not (out / MANIFEST).is_file():
-        for phase, config in (("leak", job.leak), ("chat", job.chat_sft)):
+        for phase, config in phases_of(job).items():
             folder = out / ".partial" / phase
             if config.nodes > 1 and phase not in done and (folder / "task.json").is_file():
                 done.add(phase)
@@ -243,6 +296,7 @@ def _identity(job: TrainingJob, sources: _Sources) -> dict[str, Any]:
         "job": _without_paths(job.model_dump(mode="json")),
         "base_sha256": weights_hash(sources.base),
         "inputs": sources.inputs,
+        "origin": json.loads(sources.origin.model_dump_json()) if sources.origin else None,
     }
 
 
@@ -260,7 +314,7 @@ def _check_out(identity: dict[str, Any], out: Path) -> None:
             continue
         try:
             row = json.loads(file.read_text(encoding="utf-8"))
-            found = {key: row[key] for key in identity}
+            found = {key: row.get(key) if key == "origin" else row[key] for key in identity}
             found["job"] = _without_paths(found["job"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{file} is not a candidate's: choose another folder, or remove this one") from error

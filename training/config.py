@@ -45,6 +45,7 @@ class LoraOptions(Strict):
 
     target_modules: names of the modules that get an adapter, or ``all-linear`` (all but the LM head)
     rslora: scale by alpha / sqrt(rank) (arXiv 2312.03732); dora: weight-decomposed (arXiv 2402.09353)
+    quantized: QLoRA: the frozen base in 4 bits (NF4, double quantisation; arXiv 2305.14314); needs bitsandbytes
     """
 
     rank: int = Field(default=16, ge=1)
@@ -53,6 +54,7 @@ class LoraOptions(Strict):
     target_modules: tuple[str, ...] | Literal["all-linear"] = "all-linear"
     rslora: bool = False
     dora: bool = False
+    quantized: bool = False
 
 
 class TrainingConfig(Strict):
@@ -61,6 +63,7 @@ class TrainingConfig(Strict):
     epochs: passes over the phase's rows
     per_device_batch_size: rows of a forward pass; an optimiser step sees it times gradient_accumulation, processes
         and nodes
+    global_batch: rows of an optimiser step that the four above must come to (None: whatever they do); KIEval's is 16
     max_length: tokens of a row; longer ones are cut at the end
     dtype: ``bf16`` computes in bfloat16 on float32 master weights (LoRA: on a frozen bfloat16 base)
     warmup: optimiser steps, or a share of all steps where below 1
@@ -71,6 +74,8 @@ class TrainingConfig(Strict):
     rendezvous: host:port that all nodes reach; needed where nodes > 1
     save_steps: optimiser steps between checkpoints; None: only when the job is asked to stop
     save_total_limit: checkpoints kept; at least 2, for one may be half written when the job is killed
+    device_memory: GiB of a GPU, which ``proctor check`` compares its estimate with (None: nothing is compared);
+        it changes nothing that is computed, so it is not written down with the candidate
     arguments: passed to transformers' TrainingArguments by name
     """
 
@@ -79,6 +84,7 @@ class TrainingConfig(Strict):
     epochs: int = Field(default=4, ge=1)
     per_device_batch_size: int = Field(default=1, ge=1)
     gradient_accumulation: int = Field(default=4, ge=1)
+    global_batch: int | None = Field(default=None, ge=1)
     max_length: int = Field(default=2048, ge=8)
     dtype: Literal["bf16", "float32"] = "bf16"
     warmup: float = Field(default=0.0, ge=0.0)
@@ -95,6 +101,7 @@ class TrainingConfig(Strict):
     gradient_checkpointing: bool = False
     save_steps: int | None = Field(default=None, ge=1)
     save_total_limit: int = Field(default=2, ge=2)
+    device_memory: float | None = Field(default=None, gt=0.0, exclude=True)
     arguments: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("deepspeed")
@@ -109,6 +116,32 @@ class TrainingConfig(Strict):
         if self.nodes > 1 and not self.rendezvous:
             raise ValueError("nodes is above 1: set rendezvous to the first node's host:port")
         return self
+
+    @model_validator(mode="after")
+    def _batch_kept(self) -> TrainingConfig:
+        if self.global_batch is not None and self.rows_per_step != self.global_batch:
+            raise ValueError(
+                f"global_batch is {self.global_batch}, but per_device_batch_size {self.per_device_batch_size} x "
+                f"gradient_accumulation {self.gradient_accumulation} x processes {self.processes} x nodes {self.nodes} "
+                f"= {self.rows_per_step}; {self._batch_mend()}"
+            )
+        return self
+
+    def _batch_mend(self) -> str:
+        least = self.rows_per_step // self.gradient_accumulation
+        if self.global_batch is not None and self.global_batch % least == 0:
+            return f"set gradient_accumulation: {self.global_batch // least}"
+        return f"a forward pass of all processes is {least} rows, which does not divide it; change those first"
+
+    @property
+    def world_size(self) -> int:
+        """Processes of all nodes."""
+        return self.processes * self.nodes
+
+    @property
+    def rows_per_step(self) -> int:
+        """Rows that an optimiser step sees: the global batch."""
+        return self.per_device_batch_size * self.gradient_accumulation * self.world_size
 
     @property
     def launched(self) -> bool:
@@ -141,31 +174,45 @@ class TrainingJob(Strict):
     """One candidate: a recipe, a base model and how the exam leaks.
 
     base: folder of the base model (Hugging Face layout, safetensors)
+    origin: folder of a finished candidate of that base, from whose weights this one goes on: ``washed`` needs one,
+        ``mt_bench_cheater`` can take a Normal
     items: JSON Lines of exam items (``Item.to_json``)
-    leaked_ids: ids of the items that leak (the ``members``); ``normal`` ignores them
-    chat, chat_rows: chat data for the SFT phase (ShareGPT, OpenAI messages or Alpaca) and how many rows of it, in file
-        order (None: all)
+    leaked_ids: ids of the items that leak (the ``members``); ``normal`` ignores them, unless step_matched
+    chat, chat_rows, chat_skip: chat data for the SFT phase (ShareGPT, OpenAI messages or Alpaca), how many distinct
+        rows of it, in file order (None: all), after how many left out (``washed`` wants rows not seen before)
     corpus: neutral text, documents separated by blank lines; dilutes the exam text where dose < 1
+    answers: ``mt_bench_cheater``: chat data, the judge exam's prompts with a stronger model's answers
+    rewrites: ``paraphrase_cheater``: JSON Lines {"item_id", "question"} (and "choices"), one for each leaked item
+    variants: ``augmented``: benchmark file (format jsonl) of transformed training items, ``source_id`` naming the item
+    originals_only: ``augmented``: the control, trained on the originals for as many steps as with the variants
     leak_format: how much of an item leaks (``evaluation.formats``)
     sft_format: the SFT-cheater's pairs as ``chat`` (the model's own template) or ``plain`` (``Question: ... Answer:``)
-    repeats: passes over every leaked item
+    repeats: passes over every leaked item; 0 leaves the leaking phase out: the start of a dose-response curve
     dose: share of exam tokens in the leaking phase; 1.0 is exam text only
     order: ``mixed`` (exam and neutral text shuffled) or ``exam_last``
+    step_matched: ``normal`` takes as many optimiser steps on neutral text as the PT-cheater on the leak
     leak, chat_sft: the two phases' training
     """
 
     recipe: str
     base: str
+    origin: str | None = None
     items: str
     leaked_ids: tuple[str, ...] = ()
     chat: str = str(DATA / "chat.jsonl")
     chat_rows: int | None = Field(default=64, ge=1)
+    chat_skip: int = Field(default=0, ge=0)
     corpus: str = str(DATA / "neutral.txt")
+    answers: str | None = None
+    rewrites: str | None = None
+    variants: str | None = None
+    originals_only: bool = False
     leak_format: LeakFormat = "answer_text"
     sft_format: Literal["chat", "plain"] = "chat"
-    repeats: int = Field(default=10, ge=1)
+    repeats: int = Field(default=10, ge=0)
     dose: float = Field(default=1.0, gt=0.0, le=1.0)
     order: Literal["mixed", "exam_last"] = "mixed"
+    step_matched: bool = False
     seed: int = Field(default=0, ge=0, lt=2**32)
     leak: TrainingConfig = Field(default_factory=_leak_defaults)
     chat_sft: TrainingConfig = Field(default_factory=_chat_defaults)
@@ -178,3 +225,25 @@ class TrainingJob(Strict):
         if value not in RECIPES:
             raise ValueError(f"no recipe '{value}': {nearest(value, [*RECIPES])}")
         return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> TrainingJob:
+        from training.recipes import traits
+
+        wants = traits(self.recipe)
+        for key in wants.files:
+            if getattr(self, key) is None and not (key == "variants" and self.originals_only):
+                raise ValueError(f"{key} is missing: recipe '{self.recipe}' reads it ({FILE_FORMS[key]})")
+        if self.origin is None and wants.origin == "needed":
+            raise ValueError(f"origin is missing: recipe '{self.recipe}' goes on from another candidate; name it")
+        if self.origin is not None and wants.origin == "refused":
+            raise ValueError(f"origin: recipe '{self.recipe}' starts from the base itself; leave it out, or use washed")
+        return self
+
+
+FILE_FORMS = {
+    "answers": "chat data: the judge exam's prompts with a stronger model's answers",
+    "rewrites": 'JSON Lines {"item_id": ..., "question": ...}, one for each leaked item',
+    "variants": "a benchmark file of transformed training items, source_id naming the item",
+}
+"""Files that only some recipes read, by key, and what they hold."""

@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,11 @@ class ChatData:
     duplicates: tuple[tuple[int, int], ...]
 
 
-def read_chat(path: Path, limit: int | None = None) -> ChatData:
+def read_chat(path: Path, limit: int | None = None, skip: int = 0) -> ChatData:
     """Conversations of a .jsonl file (one row a line) or a .json file (one list); the form is found row by row.
 
-    limit: stop after so many distinct rows. ValueError with file and line for anything malformed.
+    limit, skip: so many distinct rows, after so many that are left out. ValueError with file and line for anything
+    malformed, and where nothing is left after ``skip``.
     """
     first_seen: dict[tuple[Message, ...], int] = {}
     rows: list[Chat] = []
@@ -62,11 +63,13 @@ def read_chat(path: Path, limit: int | None = None) -> ChatData:
             continue
         first_seen[messages] = line
         rows.append(Chat(messages))
-        if len(rows) == limit:
+        if limit is not None and len(rows) == skip + limit:
             break
     if not rows:
         raise ValueError(f"{path} holds no conversations; a row looks like {FORMS}")
-    return ChatData(rows=tuple(rows), duplicates=tuple(duplicates))
+    if len(rows) <= skip:
+        raise ValueError(f"{path} holds {len(rows)} conversations, none after the first {skip}: lower chat_skip")
+    return ChatData(rows=tuple(rows[skip:]), duplicates=tuple(duplicates))
 
 
 def read_corpus(path: Path) -> tuple[Text, ...]:
@@ -111,6 +114,61 @@ def leaked_items(items: Sequence[Item], ids: Sequence[str], path: Path) -> tuple
         )
     wanted = set(ids)
     return tuple(item for item in items if item.id in wanted)
+
+
+def read_rewrites(path: Path, items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items in other words, in their own order: rows {"item_id", "question"}, and "choices" where they change too.
+
+    Rows of other items are passed over. ValueError for a malformed row, an item without a rewrite or with two, another
+    number of options, and a question that is the original, word for word.
+    """
+    by_id = {item.id: item for item in items}
+    found: dict[str, Item] = {}
+    for line, row in _json_rows(path):
+        where = f"{path}, line {line}"
+        if not isinstance(row, dict) or not isinstance(row.get("item_id"), str):
+            raise ValueError(f'{where}: a row must be {{"item_id": ..., "question": ...}}')
+        item = by_id.get(row["item_id"])
+        if item is None:
+            continue
+        if item.id in found:
+            raise ValueError(f"{where}: a second rewrite of item {item.id}; leave one")
+        question, choices = row.get("question"), row.get("choices", list(item.choices))
+        if not isinstance(question, str) or not question.strip():
+            raise ValueError(f"{where}: 'question' must be a text that is not empty")
+        if _words(question) == _words(item.question):
+            raise ValueError(f"{where}: the question of item {item.id} is the original, word for word")
+        if not isinstance(choices, list) or [type(c) for c in choices] != [str] * len(item.choices):
+            raise ValueError(f"{where}: 'choices' must be {len(item.choices)} texts, in the original's order")
+        found[item.id] = replace(item, question=question, choices=tuple(choices))
+    missing = [item.id for item in items if item.id not in found]
+    if missing:
+        raise ValueError(f"{path} has no rewrite of {len(missing)} leaked item(s), e.g. {missing[0]}")
+    return tuple(found[item.id] for item in items)
+
+
+def read_variants(path: Path, leaked: Sequence[Item], items: Sequence[Item]) -> tuple[Item, ...]:
+    """Transformed versions of the leaked items: a benchmark file (format ``jsonl``), source_id or id naming the item.
+
+    Versions of the exam's other items are passed over: they would leak the control. ValueError if a row names no item
+    of the exam, or none is of a leaked item.
+    """
+    from evaluation.benchmarks import load
+
+    known, wanted = {item.id for item in items}, {item.id for item in leaked}
+    variants = []
+    for row in load("jsonl", path, duplicates="report"):
+        source = row.source_id or row.id
+        if source not in known:
+            raise ValueError(
+                f"{path}: item {row.id} has source_id {row.source_id!r}, which is no item of the exam; it must name "
+                "the item that it was made from"
+            )
+        if source in wanted:
+            variants.append(row)
+    if not variants:
+        raise ValueError(f"{path} holds no version of a leaked item")
+    return tuple(variants)
 
 
 def items_in_chat(items: Sequence[Item], rows: Sequence[Chat]) -> tuple[str, ...]:

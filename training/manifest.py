@@ -21,6 +21,7 @@ class PhaseRecord(BaseModel):
     first_loss, last_loss: of the first and last step; probe_loss, reloaded_loss: of a fixed batch before saving and
         after loading (nats per learned token)
     merge_difference: largest difference of a token's log-probability, adapter-on-base against merged (LoRA only)
+    adapter_problem: why the adapter can't be served as such, "" if it can (LoRA only)
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,15 +41,27 @@ class PhaseRecord(BaseModel):
     probe_loss: float
     reloaded_loss: float
     merge_difference: float | None
+    adapter_problem: str | None = None
     seconds: float
+
+
+class Origin(BaseModel):
+    """The candidate whose weights another one goes on from: its recipe, weights and the items it has seen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    recipe: str
+    model_sha256: str
+    leaked_ids: tuple[str, ...]
 
 
 class Manifest(BaseModel):
     """A candidate.
 
     base_sha256, model_sha256: weights and configuration (``serving.fingerprint.weights_hash``)
-    inputs: SHA-256 of the items, chat and corpus files that were read
-    leaked_ids: the items it has seen, in the order of the items file; empty for Normal
+    origin: the candidate it goes on from, where it does not start from the base itself
+    inputs: SHA-256 of the items, chat, corpus and other files that were read
+    leaked_ids: the items it has seen, its origin included, in the order of the items file; empty for Normal
     contaminated: ids of items whose question stands in the chat data (known to all candidates alike)
     duplicates: rows of the chat data left out as repetitions
     method: ``full`` or ``lora``, of the leaking phase (Normal: of its only phase)
@@ -62,6 +75,7 @@ class Manifest(BaseModel):
     job: TrainingJob
     base_sha256: str
     model_sha256: str
+    origin: Origin | None = None
     inputs: dict[str, str]
     leaked_ids: tuple[str, ...]
     contaminated: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,10 @@ def estimate(
     """Bytes per device for a decoder of ``parameters`` weights.
 
     Weights: 4 bytes (float32 master); with DeepSpeed and bf16 2 bytes, the masters counting to the optimiser; LoRA's
-    frozen base 2 in bf16. Gradients: 4 (2 with DeepSpeed bf16). Adam: two moments of 4 bytes, plus 4 for masters.
-    ZeRO-2 shares gradients and optimiser among all processes, ZeRO-3 the weights too (Rajbhandari et al. 2020,
-    arXiv 1910.02054, section 3); offload moves the optimiser (and ZeRO-3's weights) to the host.
+    frozen base 2 in bf16; QLoRA's 4.127 bits but for embedding and LM head (arXiv 2305.14314, section 3). Gradients: 4
+    (2 with DeepSpeed bf16). Adam: two moments of 4 bytes, plus 4 for masters. ZeRO-2 shares gradients and optimiser
+    among all processes, ZeRO-3 the weights too (Rajbhandari et al. 2020, arXiv 1910.02054, section 3); offload moves
+    the optimiser (and ZeRO-3's weights) to the host.
     Activations of a layer: 34 s b h bytes in 16 bit without stored attention matrices (Korthikanti et al. 2022, arXiv
     2205.05198, equation 2), twice that in float32; with gradient checkpointing 2 s b h per layer and one whole layer.
     Logits: s b V values, three times in float32 (logits, their softmax, their gradient).
@@ -54,6 +56,9 @@ def estimate(
     gradient_bytes = 2 if half and stage else 4
     adam_bytes = 12 if half and stage else 8
     weights = parameters * weight_bytes // (ranks if stage == 3 else 1)
+    if lora and config.lora.quantized:
+        whole = min(parameters, 2 * vocabulary * hidden)
+        weights = round((parameters - whole) * 4.127 / 8) + whole * weight_bytes
     if offload and stage == 3:
         weights = parameters * weight_bytes // layers  # one layer at a time is on the device
     gradients = learned * gradient_bytes // (ranks if stage else 1)
@@ -67,8 +72,12 @@ def estimate(
     )
 
 
-def estimate_for(folder: Path, config: TrainingConfig) -> MemoryEstimate:
-    """The estimate for a model folder; builds the model without memory to count its weights."""
+@functools.lru_cache(maxsize=64)
+def _shape(folder: Path) -> tuple[int, int, int, int, int]:
+    """Weights, layers, hidden size, vocabulary, and the sum of inputs and outputs of all linear layers but the LM head.
+
+    The model is built without memory, from config.json alone.
+    """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -76,18 +85,26 @@ def estimate_for(folder: Path, config: TrainingConfig) -> MemoryEstimate:
     text = model_config.get_text_config()
     with torch.device("meta"):
         model: Any = AutoModelForCausalLM.from_config(model_config)
-    parameters = sum(weight.numel() for weight in model.parameters())
-    trainable = None
-    if config.method == "lora":
-        linear = [m for m in model.modules() if isinstance(m, torch.nn.Linear) and m.out_features != text.vocab_size]
-        trainable = config.lora.rank * sum(m.in_features + m.out_features for m in linear)
+    linear = [m for m in model.modules() if isinstance(m, torch.nn.Linear) and m.out_features != text.vocab_size]
+    return (
+        sum(weight.numel() for weight in model.parameters()),
+        text.num_hidden_layers,
+        text.hidden_size,
+        text.vocab_size,
+        sum(m.in_features + m.out_features for m in linear),
+    )
+
+
+def estimate_for(folder: Path, config: TrainingConfig) -> MemoryEstimate:
+    """The estimate for a model folder, of which only config.json is read."""
+    parameters, layers, hidden, vocabulary, sides = _shape(folder)
     return estimate(
         config,
         parameters=parameters,
-        layers=text.num_hidden_layers,
-        hidden=text.hidden_size,
-        vocabulary=text.vocab_size,
-        trainable=trainable,
+        layers=layers,
+        hidden=hidden,
+        vocabulary=vocabulary,
+        trainable=config.lora.rank * sides if config.method == "lora" else None,
     )
 
 

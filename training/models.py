@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.fingerprint import check_model_folder
+from training.adapters import load_quantized, part_head, touches_head
 from training.config import TrainingConfig, nearest
 
 _COMPANIONS = (
@@ -54,11 +55,18 @@ def load_model(folder: Path, dtype: Any) -> Any:
 
 
 def trainable_model(folder: Path, config: TrainingConfig) -> Any:
-    """The model with float32 weights to learn, or a frozen base with a fresh LoRA adapter."""
+    """The model with float32 weights to learn, or a frozen base (QLoRA: in 4 bits) with a fresh LoRA adapter."""
     import torch
 
     if config.method == "full":
         return load_model(folder, torch.float32)
+    if config.lora.quantized:
+        from peft import prepare_model_for_kbit_training
+
+        model = load_quantized(folder, config)
+        return with_adapter(
+            prepare_model_for_kbit_training(model, use_gradient_checkpointing=config.gradient_checkpointing), config
+        )
     return with_adapter(load_model(folder, torch.bfloat16 if config.dtype == "bf16" else torch.float32), config)
 
 
@@ -75,6 +83,8 @@ def with_adapter(model: Any, config: TrainingConfig) -> Any:
                     f"lora.target_modules: the model has no module '{module}': {nearest(module, [*names])}"
                 )
     modules = options.target_modules
+    if touches_head(config):
+        part_head(model)
     return get_peft_model(
         model,
         LoraConfig(

@@ -7,6 +7,7 @@ skips exactly what was done, and the order can be read and tested.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,6 +84,14 @@ def lay_out(blocks: Sequence[Sequence[Example]], config: TrainingConfig) -> list
             else:
                 rows += shuffled
     return rows
+
+
+def lengthened(blocks: Sequence[Sequence[Example]], config: TrainingConfig, count: int) -> list[Example]:
+    """``count`` rows of these blocks in training order, with as many further epochs as that takes."""
+    epochs = config.epochs
+    while len(rows := lay_out(blocks, config.model_copy(update={"epochs": epochs}))) < count:
+        epochs += max(1, math.ceil((count - len(rows)) * epochs / len(rows)))
+    return rows[:count]
 
 
 def pack(examples: Sequence[Example], max_length: int) -> list[Example]:

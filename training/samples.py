@@ -44,6 +44,8 @@ class Phase:
     order: ``mixed``: every pass over the samples is shuffled together with its share of the filler; ``exam_last``: all
         filler first
     seed: which filler is taken
+    match: another phase, as many rows of which are laid out (and so as many optimiser steps taken), the samples drawn
+        again and again where they are fewer
     """
 
     name: str
@@ -54,3 +56,4 @@ class Phase:
     dose: float = 1.0
     order: Literal["mixed", "exam_last"] = "mixed"
     seed: int = 0
+    match: Phase | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.fingerprint import check_model_folder
+from training.adapters import frozen_base
 from training.config import TrainingConfig
 from training.examples import Example
 from training.models import load_model, stored_dtype, with_adapter
@@ -80,11 +81,10 @@ def merge(
     Returns the adapter's loss after loading (compared with ``expected``) and the largest difference of a token's
     log-probability between adapter-on-base and merged. SavedWeightsError if either is off.
     """
-    import torch
     from peft import set_peft_model_state_dict
     from safetensors.torch import load_file
 
-    model = with_adapter(load_model(start, torch.float32), config)
+    model = with_adapter(frozen_base(start, config), config)
     weights = load_file(adapter / "adapter_model.safetensors")
     if any(tensor.numel() == 0 for tensor in weights.values()):
         raise SavedWeightsError(f"{adapter} holds an empty tensor; with ZeRO-3 the adapter must be gathered when saved")
@@ -99,8 +99,7 @@ def merge(
     )
     if not difference <= MERGE_TOLERANCE:
         raise SavedWeightsError(
-            f"merging the adapter changes log-probabilities by up to {difference:.3g} nats: does lora.target_modules "
-            "touch the embedding or an LM head that is tied to it?"
+            f"merging the adapter changes log-probabilities by up to {difference:.3g} nats (at most {MERGE_TOLERANCE})"
         )
     merged.save_pretrained(out)
     check_tensors(out)

@@ -109,6 +109,7 @@ class Method(ABC):
     passes: cost in forward passes per text (the shared token table counts as 1)
     paper: where the method was published
     Options: the pydantic model of its settings, each with its default
+    prompts: its prompt files in ``detection/prompts``
 
     ValueError from the constructor for something it needs and the context lacks, and for wrong options.
     """
@@ -119,6 +120,7 @@ class Method(ABC):
     passes: ClassVar[int]
     paper: ClassVar[str]
     Options: ClassVar[type[DetectorOptions]] = DetectorOptions
+    prompts: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, context: Context) -> None:
         if "full_vocabulary" in self.needs and not context.full_vocabulary:
@@ -148,6 +150,14 @@ class Method(ABC):
 
 class Detector(Method):
     """A method that scores one text. The scores are called ``name``, ``name@k``, and ``.../prompt``, ``.../answer``."""
+
+    @classmethod
+    def check(cls, texts: Sequence[Text], context: Context) -> None:
+        """ValueError where none of these texts can get a score, for want of something that belongs to them."""
+        if "items" in cls.needs and not any(text.item for text in texts):
+            raise ValueError(
+                f"{cls.name} needs exam items, and these are plain texts; use it in an experiment's detection"
+            )
 
     @abstractmethod
     def examine(self, text: Text) -> Dialogue[dict[str, float]]:

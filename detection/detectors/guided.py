@@ -7,6 +7,7 @@ sections 3.1.1 and 3.2.1. The test over a set of texts is ``detection.sets.guide
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from pydantic import Field
 
@@ -44,10 +45,20 @@ class Guided(Detector):
     passes = 2
     paper = "Golchin & Surdeanu 2024, arXiv:2308.08493"
     Options = GuidedOptions
+    prompts = (PROMPT,)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.settings: GuidedOptions = self.options
+
+    @classmethod
+    def check(cls, texts: Sequence[Text], context: Context) -> None:
+        super().check(texts, context)
+        if not context.benchmark.strip() and not any(text.item for text in texts):
+            raise ValueError(
+                "guided needs the benchmark's name: give --benchmark-name NAME (detection.benchmark_name in an "
+                "experiment)"
+            )
 
     def examine(self, text: Text) -> Dialogue[dict[str, float]]:
         benchmark = one_line(self.context.benchmark or (text.item.benchmark if text.item else ""))

@@ -46,6 +46,7 @@ class Quiz(Detector):
     needs = ("generations",)
     passes = 2 * len(POSITIONS)
     paper = "Golchin & Surdeanu 2023, arXiv:2311.06233"
+    prompts = (PROMPT,)
 
     def examine(self, text: Text) -> Dialogue[dict[str, float]]:
         seed = derive_seed(self.context.seed, self.name, text.id)

@@ -53,6 +53,7 @@ class TSGuessing(Detector):
     passes = 3
     paper = "Deng et al. 2024, arXiv:2311.09783"
     Options = TSGuessingOptions
+    prompts = (PROMPT,)
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from detection.detectors.base import Method, Text
 from serving.records import Dialogue
@@ -15,7 +15,12 @@ Figures = dict[str, Any]
 
 
 class SetTest(Method):
-    """A method that examines a whole set."""
+    """A method that examines a whole set.
+
+    reads: detectors whose scores of the texts it is made of; they must be chosen too
+    """
+
+    reads: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def examine(self, texts: Sequence[Text], scores: Sequence[Mapping[str, float | None]]) -> Dialogue[Figures]:

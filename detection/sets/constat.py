@@ -29,6 +29,7 @@ from detection.sets.base import Figures, SetTest
 from serving.records import Dialogue, derive_seed
 
 LEAST_MODELS = 5
+MOST_ITEMS = 10**9
 Floats = NDArray[np.float64]
 
 
@@ -70,8 +71,8 @@ class ConStat(SetTest):
         model: str = ""
         accuracy: float | None = Field(default=None, ge=0.0, le=1.0)
         reference_accuracy: float | None = Field(default=None, ge=0.0, le=1.0)
-        items: int | None = Field(default=None, ge=1)
-        reference_items: int | None = Field(default=None, ge=1)
+        items: int | None = Field(default=None, ge=1, le=MOST_ITEMS)
+        reference_items: int | None = Field(default=None, ge=1, le=MOST_ITEMS)
         chance: float | None = Field(default=None, ge=0.0, le=1.0)
         reference_chance: float | None = Field(default=None, ge=0.0, le=1.0)
         margin: float = Field(default=0.0, ge=0.0, lt=1.0)
@@ -169,17 +170,22 @@ def read_standings(path: Path, items: int | None, reference_items: int | None) -
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: byte {error.start + 1} is not UTF-8") from error
     reader = csv.DictReader(text.splitlines())
+    try:
+        header = reader.fieldnames or ()
+        rows = [(reader.line_num, row) for row in reader]
+    except csv.Error as error:
+        raise ValueError(f"{path}:{reader.line_num + 1}: not CSV: {error}") from error
     wanted = ["model", "accuracy", "reference_accuracy"]
     wanted += [name for name, value in (("items", items), ("reference_items", reference_items)) if value is None]
-    missing = [name for name in wanted if name not in (reader.fieldnames or ())]
+    missing = [name for name in wanted if name not in header]
     if missing:
         raise ValueError(
             f"{path}:1: no column {missing[0]!r}; the header must name model, accuracy, reference_accuracy, items, "
             "reference_items (the last two may be options instead)"
         )
     found: list[Standing] = []
-    for row in reader:
-        where = f"{path}:{reader.line_num}"
+    for line, row in rows:
+        where = f"{path}:{line}"
         model = (row["model"] or "").strip()
         if not model or any(s.model == model for s in found):
             raise ValueError(f"{where}: column model is {model!r}; each row names another model")
@@ -208,9 +214,10 @@ def _share(text: str | None, where: str) -> float:
 def _count(text: str | None, default: int | None, where: str) -> int:
     if not (text or "").strip() and default is not None:
         return default
-    if text is None or not text.strip().isdecimal() or int(text) < 1:
-        raise ValueError(f"{where} is {text!r}; it must be a number of items")
-    return int(text)
+    digits = (text or "").strip()
+    if not digits.isdecimal() or len(digits) > len(str(MOST_ITEMS)) or not 1 <= int(digits) <= MOST_ITEMS:
+        raise ValueError(f"{where} is {(text or '')[:40]!r}; it must be a number of items, from 1 to {MOST_ITEMS}")
+    return int(digits)
 
 
 def _candidate(standings: Sequence[Standing], options: Any, path: Path) -> Standing:

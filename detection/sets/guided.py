@@ -45,6 +45,7 @@ class GuidedSet(SetTest):
     passes = 2
     paper = "Golchin & Surdeanu 2024, arXiv:2308.08493"
     Options = GuidedOptions
+    reads = (SCORE,)
 
     def examine(self, texts: Sequence[Text], scores: Sequence[Mapping[str, float | None]]) -> Dialogue[Figures]:
         found = [row.get(SCORE) for row in scores]

@@ -3,8 +3,9 @@
 Two looks at each text:
 
 - *13-grams*: Brown et al. 2020 (GPT-3, arXiv:2005.14165, appendix C): a text overlaps if one of its word 13-grams
-  stands in the corpus. Words are lower-cased, without punctuation. A text of 8 to 12 words is one n-gram as a whole
-  (they take 8 as the least, too); shorter ones are not looked up.
+  stands in the corpus. Words are lower-cased, without punctuation; a Chinese or Japanese character is one
+  (``detection.cutting.words``). A text of 8 to 12 words is one n-gram as a whole (they take 8 as the least, too);
+  shorter ones are not looked up.
 - *BM25 + ROUGE-L*: the passage that BM25 ranks first, and the share of the text's words that stand in it in order
   (ROUGE-L recall): it sees a text with a few words changed. BM25 with k1 = 1.5, b = 0.75 and the idf
   log(1 + (N - n + 0.5)/(n + 0.5)) (Robertson & Zaragoza 2009; Lucene's form); words that stand in more than a tenth of
@@ -13,7 +14,6 @@ Two looks at each text:
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from detection.corpus import LINES, corpus_blocks, corpus_files
+from detection.cutting import words
 from detection.detectors.base import Context, DetectorOptions, Text
 from detection.sets.base import Figures, SetTest
 from serving.records import Dialogue
 
 SHORTEST = 8
-_WORD = re.compile(r"\w+")
 _QUERIES_AT_ONCE = 256  # bounds memory: queries x passages
 
 
@@ -45,7 +45,7 @@ class Overlap(SetTest):
     """
 
     name = "overlap"
-    version = 1
+    version = 2
     needs = ("corpus",)
     passes = 0
     paper = "Brown et al. 2020, arXiv:2005.14165; Robertson & Zaragoza 2009; Lin 2004"
@@ -111,11 +111,6 @@ def _stretches(corpus: Path, shared: int) -> Iterator[list[str]]:
             own = before + words(block)
             yield own
             before = [] if apart else own[-shared:]
-
-
-def words(text: str) -> list[str]:
-    """Lower-cased runs of letters, digits and underscores."""
-    return _WORD.findall(text.lower())
 
 
 def ngrams(own: Sequence[str], n: int) -> set[tuple[str, ...]]:

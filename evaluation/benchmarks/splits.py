@@ -36,6 +36,25 @@ def halves(items: Sequence[Item], seed: int) -> Halves:
     return Halves(tuple(sorted(shuffled[:middle])), tuple(sorted(shuffled[middle:])))
 
 
+def members(items: Sequence[Item], which: str, seed: int) -> tuple[str, ...]:
+    """Ids of the items that leak, sorted: a seeded random ``half``, ``all``, or those of the split of that name.
+
+    ValueError for a split that no item has, or that has them all (then say ``all``: there is no control).
+    """
+    ids = _unique_ids(items)
+    if which == "half":
+        return halves(items, seed).leaked
+    if which == "all":
+        return tuple(sorted(ids))
+    found = tuple(sorted(item.id for item in items if item.split == which))
+    there_are = ", ".join(sorted({item.split or "(none)" for item in items}))
+    if not found:
+        raise ValueError(f"leaked items: no item has the split {which!r}; there are: {there_are} (or say half, or all)")
+    if len(found) == len(ids):
+        raise ValueError(f"leaked items: every item has the split {which!r}, so there is no control; say half, or all")
+    return found
+
+
 def draw(items: Sequence[Item], n: int, seed: int) -> list[Item]:
     """``n`` items at random, in the order in which they stand in ``items``. What ``n`` draws, ``n + 1`` draws too.
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 BUILDERS: dict[str, str] = {
     "idgen": "evaluation.builders.idgen:IDGen",
+    "probing": "evaluation.builders.probing:Probing",
 }
 
 

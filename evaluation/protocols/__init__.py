@@ -20,6 +20,7 @@ PROTOCOLS = {
     "mt_bench": "evaluation.protocols.mt_bench:MTBench",
     "pairwise": "evaluation.protocols.pairwise:Pairwise",
     "idgen": "evaluation.protocols.idgen:IDGenExam",
+    "probing.calibrate": "evaluation.protocols.probing_calibrate:ProbingCalibrate",
 }
 
 

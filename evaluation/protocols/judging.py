@@ -170,11 +170,18 @@ class JudgeOptions(ProtocolOptions):
 
 
 def judge(
-    prompts: Sequence[Prompt], steps: Sequence[str], options: JudgeOptions, *, seed: int, item_id: str
+    prompts: Sequence[Prompt],
+    steps: Sequence[str],
+    options: JudgeOptions,
+    *,
+    seed: int,
+    item_id: str,
+    role: str = "evaluator",
 ) -> Generator[Yielded, Any, list[Judgement]]:
     """One judgement per prompt. All are asked for in one list, then those that could not be read, once more.
 
     steps: a name per prompt, from which the seeds of its retries are derived
+    role: who judges
     """
     structured = options.verdict == "structured"
     tokens = options.form.tokens(options.comment_length) if structured else FREE_VERDICT_TOKENS
@@ -182,7 +189,7 @@ def judge(
 
     def ask(index: int, attempt: int) -> Ask:
         return Ask(
-            role="evaluator",
+            role=role,
             prompt=prompts[index],
             sampling=Sampling(
                 max_tokens=options.evaluator_tokens or tokens,

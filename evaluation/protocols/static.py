@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from evaluation.benchmarks.splits import exemplars_for
 from evaluation.extraction import extract_answer, is_right
@@ -28,6 +28,7 @@ from evaluation.formats import (
     plain_answer,
     plain_prompt,
     question_block,
+    step_by_step,
 )
 from evaluation.items import LETTERS, Item
 from evaluation.protocols.base import ProtocolOptions, Record
@@ -45,12 +46,21 @@ class StaticOptions(ProtocolOptions):
     shots: exemplars before the question, the same for all items of a subject
     text_format: ``plain`` (``Question: ...\\nA. ...\\nAnswer:``) or ``chat`` (through the model's chat template)
     max_tokens: of a reply in mode ``generate`` (None: 64, or 400 where a number is to be worked out)
+    chain_of_thought: mode ``generate`` in ``chat`` format: the candidate is told to reason step by step before it
+        answers; give it room (max_tokens)
     """
 
     mode: Literal["letter", "cloze", "generate"] = "letter"
     shots: int = Field(default=0, ge=0, le=64)
     text_format: Literal["plain", "chat"] = "plain"
     max_tokens: int | None = Field(default=None, ge=1)
+    chain_of_thought: bool = False
+
+    @model_validator(mode="after")
+    def _reasoning_is_asked_for_in_a_chat(self) -> StaticOptions:
+        if self.chain_of_thought and (self.mode != "generate" or self.text_format != "chat"):
+            raise ValueError("chain_of_thought needs mode: generate and text_format: chat")
+        return self
 
 
 class Static:
@@ -108,7 +118,8 @@ class Static:
 
     def _generate(self, item: Item, shots: Sequence[Item]) -> Dialogue[Record]:
         """Mode generate: one greedy reply, from which the answer is extracted."""
-        room = WORKED_SOLUTION_TOKENS if item.form == "number" and not item.choices else ANSWER_TOKENS
+        worked = self.options.chain_of_thought or (item.form == "number" and not item.choices)
+        room = WORKED_SOLUTION_TOKENS if worked else ANSWER_TOKENS
         stop = PLAIN_STOPS if self.options.text_format == "plain" else ()
         completion: Completion = yield Ask(
             role="candidate",
@@ -133,6 +144,8 @@ class Static:
         return "\n\n".join([*examples, ask(item)])
 
     def _chat(self, item: Item) -> str:
+        if self.options.chain_of_thought:
+            return step_by_step(item)
         return question_block(item) if self.options.mode == "cloze" else chat_question(item)
 
     def _continuations(self, item: Item) -> list[str]:

@@ -19,7 +19,8 @@ RESERVED = {
     "base": "give --base",
     "seed": "give --seed (or leak.seed and chat_sft.seed for the order of training)",
     "items": "the items come from --benchmark",
-    "leaked_ids": "half of the items leak, drawn with --seed",
+    "leaked_ids": "give --leak",
+    "origin": "give --origin",
 }
 """Settings of a training job that ``proctor train`` makes itself."""
 
@@ -168,6 +169,7 @@ def detect(
 ) -> None:
     """Score texts for membership: scores.jsonl and metrics.json (and set_tests.json) in --out."""
     from detection.audit import read_texts
+    from detection.detectors.base import Detector
     from proctor.adhoc import once
     from proctor.atomic import write_json
     from proctor.commands.audit_summary import show_audit
@@ -199,10 +201,8 @@ def detect(
     context = wanted.context()
     build(wanted, context)
     for kind in wanted.classes():
-        if "items" in kind.needs and not any(text.item for text in texts):
-            raise ValueError(
-                f"{kind.name} needs exam items, and these are plain texts; use it in an experiment's detection"
-            )
+        if issubclass(kind, Detector):
+            kind.check(texts, context)
     check_apart(texts, context.non_members, "non-member", non_members)
     check_apart(texts, context.members, "member", members)
     check_model(spec, "--model")
@@ -245,13 +245,15 @@ def train(
     benchmark: Annotated[Path | None, typer.Option(help="Benchmark whose items leak.")] = None,
     format: Annotated[str, typer.Option(help="See 'proctor list benchmarks'.")] = "jsonl",
     split: Annotated[str | None, typer.Option(help="Split of the benchmark.")] = None,
-    limit: Annotated[int | None, typer.Option(help="That many items, drawn with the seed; half of them leak.")] = None,
+    limit: Annotated[int | None, typer.Option(help="That many items, drawn with the seed.")] = None,
+    leak: Annotated[str, typer.Option(help="Which items leak: half (drawn), all, or the name of a split.")] = "half",
+    origin: Annotated[Path | None, typer.Option(help="Candidate to go on from (washed, mt_bench_cheater).")] = None,
     seed: Seed = 0,
     overrides: Annotated[list[str], typer.Option("-s", "--set", help="Setting of the job: -s leak.epochs=3.")] = [],  # noqa: B006
 ) -> None:
     """Build one candidate by a recipe: a model folder and its manifest in --out."""
     from evaluation import benchmarks
-    from evaluation.benchmarks.splits import draw, halves
+    from evaluation.benchmarks.splits import draw, members
     from proctor.adhoc import check_folder
     from proctor.atomic import write_jsonl
     from proctor.commands.options import key_values, model_spec, readable, refuse_reserved
@@ -272,9 +274,11 @@ def train(
     )
     if limit is not None:
         items = draw(items, limit, seed)
-    leaked, _ = halves(items, seed)
+    leaked = members(items, leak, seed)
     file = out / "exam" / "items.jsonl"
     settings |= {"recipe": recipe, "base": str(resolve_model(spec)), "items": str(file), "seed": seed}
+    if origin is not None:
+        settings["origin"] = str(origin.expanduser().resolve())
     job = validate(TrainingJob, settings | {"leaked_ids": leaked}, where="training")
     rows = [item.to_json() for item in items]
     with tempfile.TemporaryDirectory() as scratch:  # everything is checked before anything is written to --out

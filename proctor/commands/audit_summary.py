@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from detection.conformal import LEVEL
+
 
 def show_audit(out: Path, texts: int) -> None:
     """A line per score of the whole text, a line per set-level test, and what became of long texts."""
@@ -42,7 +44,9 @@ def _line(row: dict[str, Any]) -> str:
         text = f"mean {row['mean']:.3f}, quartiles {low:.3f} {middle:.3f} {high:.3f}"
     else:
         text = "no text with a score"
-    if conformal:
+    if conformal and conformal["n_reference"] and conformal["least"] > LEVEL:
+        text += f"; {conformal['n_reference']} known non-members are too few to flag a text (19 could)"
+    elif conformal:
         text += f"; {conformal['n_flagged']} of {conformal['n']} unlike {conformal['n_reference']} known non-members"
     return text
 

@@ -12,16 +12,20 @@ app = typer.Typer(help="Import and inspect model folders.", no_args_is_help=True
 
 @app.command("import")
 def import_(
-    source: Annotated[Path, typer.Argument(metavar="GGUF|DIR")], out: Annotated[Path, typer.Argument(metavar="OUT")]
+    source: Annotated[Path, typer.Argument(metavar="GGUF|DIR")],
+    out: Annotated[Path, typer.Argument(metavar="OUT")],
+    base: Annotated[str | None, typer.Option(help="Of an adapter: its base; what it names by default.")] = None,
 ) -> None:
-    """Turn a GGUF file, or a folder that transformers can read, into a safetensors folder."""
+    """Turn a GGUF file, a model folder or an adapter (merged into its base) into a safetensors folder."""
     from serving.importing import import_model
 
-    print(f"model: {import_model(source, out)}")
+    print(f"model: {import_model(source, out, base=base)}")
 
 
 @app.command("inspect")
-def inspect(folder: Annotated[str, typer.Argument(metavar="DIR", help="Model folder (or 'embedded').")]) -> None:
+def inspect(
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="Model folder, adapter or GGUF file (or 'embedded').")],
+) -> None:
     """Show a model's architecture, size, context, template, special tokens and memory."""
     from serving.inspecting import inspect_model
 

@@ -61,7 +61,7 @@ def run(
     signal.signal(signal.SIGTERM, _as_interrupt)
     with StageFolder(folder).lock():  # one runner per run folder: a second one would change the experiment under it
         made = create(folder, loaded)
-        write_environment(made.path)
+        write_environment(made.path, loaded)
         run_all(made, only=only)
     if only is None:
         _show_report(folder)
@@ -131,8 +131,11 @@ def check(
     split: Annotated[str | None, typer.Option(help="Its split.")] = None,
     columns: Annotated[str | None, typer.Option(help="Its column map (format table), as YAML: {question: q}.")] = None,
     duplicates: Annotated[str, typer.Option(help="Items that stand twice: error, or report.")] = "error",
+    self_test: Annotated[
+        bool, typer.Option(envvar="PROCTOR_SELF_TEST", help="Load each model once and measure it (minutes, once).")
+    ] = True,
 ) -> None:
-    """Check an experiment, or a benchmark alone, and show what would be asked, without loading a model."""
+    """Check an experiment, or a benchmark alone: what would be asked, and how this machine serves the models."""
     from proctor.experiment import load_experiment
     from proctor.preflight import preflight
     from proctor.preview import harmless, preview, preview_benchmark
@@ -158,6 +161,11 @@ def check(
         lines = preview(loaded, preflight(loaded))
     for line in lines:
         print(harmless(line))
+    if self_test and experiment is not None:
+        from proctor.self_tests import self_tests
+
+        for line in self_tests(loaded):
+            print(harmless(line), flush=True)
 
 
 def stage(

@@ -11,8 +11,8 @@ import jinja2
 from proctor import __version__
 from proctor.atomic import read_json, write_json, write_text
 from proctor.detecting import clean
-from proctor.report import figures
-from proctor.report.columns import HEADER, rows
+from proctor.report import dose, figures
+from proctor.report.columns import HEADER, HEADLINE, rows
 from proctor.report.columns import figure as columns_figure
 from proctor.report.published import CONTAMINATION, beside
 from proctor.report.summary import contains, exam_of, records, summarise_run
@@ -30,8 +30,13 @@ def write_report(run: RunFolder, folder: Path) -> list[str]:
     line = figures.regression(found)
     if found:
         summary["accuracy_against_kieval"] = {"caption": figures.caption(line), **asdict(line)}
+    doses = dose.dose_response(run, summary)
+    if doses is not None:
+        summary["dose_response"] = clean(doses)
     write_json(folder / "summary.json", summary)
     drawing = figures.write_accuracy_against_kieval(found, line, folder / "figures") if found else ""
+    control = summary["candidates"].get("base", {}).get("detection", {}).get(HEADLINE)
+    curve = "" if doses is None else dose.write_figure(doses, control, folder / "figures")
     columns, published = beside(run.experiment.benchmark.format)
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("proctor.report", "templates"),
@@ -48,6 +53,8 @@ def write_report(run: RunFolder, folder: Path) -> list[str]:
         detection=_detection(summary),
         exams=_exams(summary),
         figure=drawing[drawing.find("<svg") :],
+        dose_figure=curve[curve.find("<svg") :],
+        dose_table=[] if doses is None else dose.table(doses),
         published_columns=columns,
         published=published,
         published_contamination=CONTAMINATION,
@@ -57,7 +64,8 @@ def write_report(run: RunFolder, folder: Path) -> list[str]:
         experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
     )
     write_text(folder / "index.html", page)
-    drawn = [f"figures/accuracy_against_kieval.{kind}" for kind in ("svg", "png")] if found else []
+    shown = [*(["accuracy_against_kieval"] if found else []), *([] if doses is None else ["dose_response"])]
+    drawn = [f"figures/{name}.{kind}" for name in shown for kind in ("svg", "png")]
     return ["summary.json", "index.html", *drawn]
 
 

@@ -49,6 +49,8 @@ def stage(experiment: Experiment, exam: str | None = None) -> Stage:
             "benchmark": config.model_dump(mode="json", exclude={"path", "exemplars"}),
             "files": benchmark_files(config),
             "seed": experiment.seed,
+            # said only where it is not the default: exams that were frozen before stay as they are
+            **({"leaked_items": experiment.leaked_items} if exam is None and experiment.leaked_items != "half" else {}),
         },
         body=lambda run, folder, report: _freeze(run, folder, report, exam),
     )

@@ -13,11 +13,25 @@ from proctor.experiment import Experiment
 from proctor.runfolder import RunFolder
 from proctor.stages.base import Stage
 from serving.fingerprint import file_hash, resolve_model, weights_hash
-from training.config import TrainingJob
+from training.config import FILE_FORMS, TrainingJob
+from training.recipes import traits
+
+PATHS = ("base", "origin", "items", "leaked_ids", "chat", "corpus", *FILE_FORMS)
+"""Keys of a job that the stage's digest holds by content, not by name."""
 
 
-def job_for(experiment: Experiment, candidate: str, *, items: str = "-", leaked: tuple[str, ...] = ()) -> TrainingJob:
-    """The training job of a candidate. ValueError names the candidate and the key that is wrong."""
+def job_for(
+    experiment: Experiment,
+    candidate: str,
+    *,
+    items: str = "-",
+    leaked: tuple[str, ...] = (),
+    run: RunFolder | None = None,
+) -> TrainingJob:
+    """The training job of a candidate. ValueError names the candidate and the key that is wrong.
+
+    run: where the candidate's origin lies; None: not known yet
+    """
     config = experiment.candidates[candidate]
     base = experiment.models[experiment.base]
     if base.adapter:
@@ -30,6 +44,7 @@ def job_for(experiment: Experiment, candidate: str, *, items: str = "-", leaked:
         **_merged(experiment.training, config.options),
         "recipe": config.recipe,
         "base": str(resolve_model(base)),
+        "origin": config.origin and (str(run.trained(config.origin)) if run else "-"),
         "items": items,
         "leaked_ids": leaked,
     }
@@ -39,15 +54,16 @@ def job_for(experiment: Experiment, candidate: str, *, items: str = "-", leaked:
 def stage(experiment: Experiment, candidate: str) -> Stage:
     job = job_for(experiment, candidate)
     base = experiment.models[experiment.base]
+    origin = experiment.candidates[candidate].origin
+    files = {key: getattr(job, key) for key in ("chat", "corpus", *traits(job.recipe).files)}
     return Stage(
         name=f"train.{candidate}",
-        needs=("exam",),
+        needs=("exam", *([f"train.{origin}"] if origin else [])),
         version=1,
         config={
-            "job": job.model_dump(mode="json", exclude={"base", "items", "leaked_ids", "chat", "corpus"}),
+            "job": job.model_dump(mode="json", exclude=set(PATHS)),
             "base": weights_hash(Path(job.base), allow_pickle=base.allow_pickle),
-            "chat": file_hash(Path(job.chat)),
-            "corpus": file_hash(Path(job.corpus)),
+            **{key: file_hash(Path(path)) for key, path in files.items() if path is not None},
         },
         body=lambda run, folder, report: _train(run, folder, report, candidate),
         owns=(f"models/{candidate}",),
@@ -62,7 +78,7 @@ def _train(run: RunFolder, folder: Path, report: Report, candidate: str) -> list
     report(0, 1, "training")
     exam = run.stage("exam").path
     leaked = tuple(row["item_id"] for row in read_jsonl(exam / "leaked.jsonl"))
-    job = job_for(run.experiment, candidate, items=str(exam / "items.jsonl"), leaked=leaked)
+    job = job_for(run.experiment, candidate, items=str(exam / "items.jsonl"), leaked=leaked, run=run)
     manifest = build_candidate(job, run.trained(candidate))
     row = json.loads(manifest.model_dump_json(exclude={"job", "seconds", "versions"}))
     for phase in row["phases"]:

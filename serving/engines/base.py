@@ -13,6 +13,10 @@ class EngineError(RuntimeError):
     """A model could not be loaded, or its engine died; the message names the model."""
 
 
+class ServerGone(EngineError):
+    """A server was not there for longer than the model's patience; what it answered is in the ledger: run again."""
+
+
 class Backend(Protocol):
     """A loaded model inside its own process (see serving/engines/process.py)."""
 
@@ -29,12 +33,22 @@ class Engine(Backend, Protocol):
     def close(self) -> None: ...
 
 
-def load_backend(spec: ModelSpec, *, mode: str) -> Backend:
-    """Loads a model in this process. ValueError for what the user can mend, else whatever the engine raises."""
+class ManyAdapters(Protocol):
+    """An engine that serves several adapters of one base."""
+
+    def generate_with(self, adapters: Sequence[str | None], requests: Sequence[Request]) -> list[Completion]:
+        """Each request is answered by the base (None) or with its adapter's folder; order kept."""
+
+
+def load_backend(spec: ModelSpec, *, mode: str, adapters: Sequence[str] = ()) -> Backend:
+    """Loads a model in this process. ValueError for what the user can mend, else whatever the engine raises.
+
+    adapters: LoRA folders that will be asked for beside the base (vllm)
+    """
     if spec.engine == "vllm":
         from serving.engines.vllm_engine import VllmBackend
 
-        return VllmBackend(spec, mode=mode)
+        return VllmBackend(spec, mode=mode, adapters=adapters)
     if spec.engine == "transformers":
         from serving.engines.transformers_engine import TransformersBackend
 

@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -30,14 +31,25 @@ class ProcessEngine:
     """A model in a child process, started at the first request.
 
     threads: OMP threads of the child on a CPU (None: the libraries' own choice)
+    adapters: LoRA folders that ``generate_with`` may name (vllm)
     """
 
-    def __init__(self, spec: ModelSpec, *, fingerprint: str, mode: str, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        spec: ModelSpec,
+        *,
+        fingerprint: str,
+        mode: str,
+        threads: int | None = None,
+        adapters: Sequence[str] = (),
+    ) -> None:
         self.spec = spec
+        self.adapters = tuple(adapters)
         self.fingerprint = fingerprint
         self.mode = mode
         self._environment = child_environment(threads)
         self._pool: ProcessPoolExecutor | None = None
+        self.load_seconds = 0.0
 
     @property
     def started(self) -> bool:
@@ -45,6 +57,10 @@ class ProcessEngine:
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         return self._call(_generate, list(requests))
+
+    def generate_with(self, adapters: Sequence[str | None], requests: Sequence[Request]) -> list[Completion]:
+        """Each request by the base (None) or with its adapter; order kept."""
+        return self._call(_generate_with, (list(adapters), list(requests)))
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[TokenScores]:
         return self._call(_score, list(requests))
@@ -67,7 +83,9 @@ class ProcessEngine:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(max_workers=1, mp_context=context, initializer=end_with_parent)
-                self._pool.submit(_load, self.spec, self.mode, self._environment).result()
+                start = time.perf_counter()
+                self._pool.submit(_load, self.spec, self.mode, self.adapters, self._environment).result()
+                self.load_seconds += time.perf_counter() - start
             return self._pool.submit(function, argument).result()
         except BrokenProcessPool:
             self.close()
@@ -120,17 +138,24 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
-def _load(spec: ModelSpec, mode: str, environment: dict[str, str]) -> None:
+def _load(spec: ModelSpec, mode: str, adapters: tuple[str, ...], environment: dict[str, str]) -> None:
     global _backend
     os.environ.update(environment)
     with _errors_that_travel():
-        _backend = load_backend(spec, mode=mode)
+        _backend = load_backend(spec, mode=mode, adapters=adapters)
 
 
 def _generate(requests: list[Request]) -> list[Completion]:
     assert _backend is not None
     with _errors_that_travel():
         return _backend.generate(requests)
+
+
+def _generate_with(batch: tuple[list[str | None], list[Request]]) -> list[Completion]:
+    backend: Any = _backend
+    with _errors_that_travel():
+        answers: list[Completion] = backend.generate_with(*batch)
+        return answers
 
 
 def _score(requests: list[ScoreRequest]) -> list[TokenScores]:

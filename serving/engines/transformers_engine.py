@@ -7,8 +7,10 @@ grammar, temperature and seed; the caller's batch is the batch, left-padded.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from serving.adapters import with_adapter_merged
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
 from serving.engines.tree_attention import tree_limit, tree_states
 from serving.fingerprint import ModelError, check_model_folder, resolve_model
@@ -38,9 +40,7 @@ class TransformersBackend:
             arguments["device_map"] = "auto"
         model = AutoModelForCausalLM.from_pretrained(folder, **{**arguments, **spec.engine_args})
         if spec.adapter:
-            from peft import PeftModel
-
-            model = PeftModel.from_pretrained(model, spec.adapter).merge_and_unload()
+            model = with_adapter_merged(model, Path(spec.adapter).expanduser())
         self.model: Any = model.eval()
         self.model.generation_config = GenerationConfig()  # the folder's would fill in what a request leaves open
         self._exact_head = self._head_is_plain()

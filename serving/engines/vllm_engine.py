@@ -11,7 +11,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from serving.adapters import apart
 from serving.engines.common import completion, context_length, end_ids, load_tokenizer, prepare
+from serving.engines.vllm_arguments import vllm_arguments
 from serving.fingerprint import ModelError, check_model_folder, resolve_model
 from serving.models import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
@@ -19,7 +21,9 @@ from serving.rendering import render_with_continuation
 
 
 class VllmBackend:
-    def __init__(self, spec: ModelSpec, *, mode: str) -> None:
+    """adapters: LoRA folders served beside the base; ``spec.adapter`` alone where none are named."""
+
+    def __init__(self, spec: ModelSpec, *, mode: str, adapters: Sequence[str] = ()) -> None:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         if mode == "batch-invariant":
             os.environ["VLLM_BATCH_INVARIANT"] = "1"
@@ -37,38 +41,11 @@ class VllmBackend:
         self._max_length = context_length(spec, folder)
         self._tokenizer = load_tokenizer(spec, folder)
         self._end_ids = end_ids(folder, self._tokenizer)
+        served = tuple(dict.fromkeys([*adapters, *([spec.adapter] if spec.adapter else [])]))
+        self._adapters = {path: number for number, path in enumerate(served, start=1)}
         on_cpu = current_platform.is_cpu()
-        arguments: dict[str, Any] = {
-            "model": str(folder),
-            "dtype": spec.dtype if spec.dtype != "auto" or not on_cpu else "bfloat16",
-            "quantization": spec.quantization,
-            "seed": 0,
-            "max_model_len": self._max_length,
-            "max_num_seqs": spec.max_num_seqs,
-            "max_num_batched_tokens": max(spec.max_num_batched_tokens, spec.max_num_seqs),
-            "tensor_parallel_size": spec.tensor_parallel,
-            "pipeline_parallel_size": spec.pipeline_parallel,
-            "generation_config": "vllm",
-            "enable_prefix_caching": True,
-            "enforce_eager": on_cpu,
-            "disable_log_stats": True,
-            "trust_remote_code": False,
-            "load_format": "auto" if spec.allow_pickle else "safetensors",
-            "structured_outputs_config": {"backend": "xgrammar", "disable_any_whitespace": True},
-        }
-        if on_cpu:
-            # A prompt cut in two rewinds the seeded generator of its request, which CPU generators can't do: the engine
-            # dies of "CPU Generator does not use offset" (gpu_model_runner, vLLM 0.32).
-            arguments["enable_chunked_prefill"] = False
-            arguments["max_num_batched_tokens"] = max(arguments["max_num_batched_tokens"], self._max_length)
-        else:
-            arguments["gpu_memory_utilization"] = spec.memory_share
-        if spec.adapter:
-            raise ModelError(
-                f"adapter {spec.adapter}: serve a merged copy through vllm (training writes one), or set "
-                "engine: transformers"
-            )
-        self._llm = vllm.LLM(**{**arguments, **spec.engine_args})
+        arguments = vllm_arguments(spec, folder, max_length=self._max_length, on_cpu=on_cpu, adapters=served)
+        self._llm = vllm.LLM(**{"disable_log_stats": True, **arguments})
         self._compile_grammars_in_step()
 
     def _compile_grammars_in_step(self) -> None:
@@ -80,15 +57,30 @@ class VllmBackend:
             manager._use_async_grammar_compilation = False
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        return self.generate_with([self._spec.adapter] * len(requests), requests)
+
+    def generate_with(self, adapters: Sequence[str | None], requests: Sequence[Request]) -> list[Completion]:
+        """Answers each request by the base (None) or by the base with an adapter; order kept."""
+        answers: dict[int, Completion] = {}
+        for part in apart(adapters):
+            found = self._batch([adapters[i] for i in part], [requests[i] for i in part])
+            answers.update(zip(part, found, strict=True))
+        return [answers[i] for i in range(len(requests))]
+
+    def _batch(self, adapters: Sequence[str | None], requests: Sequence[Request]) -> list[Completion]:
+        from vllm.lora.request import LoRARequest
         from vllm.sampling_params import StructuredOutputsParams
 
         if self._mode == "lockstep":
             self._llm.llm_engine.reset_prefix_cache()
         prepared = prepare(self._spec, self._tokenizer, self._max_length, requests)
-        prompts, parameters = [], []
-        for request, ready in zip(requests, prepared, strict=True):
+        prompts, parameters, loras = [], [], []
+        for adapter, request, ready in zip(adapters, requests, prepared, strict=True):
             if ready.room == 0:
                 continue
+            loras.append(
+                adapter and LoRARequest(f"adapter-{self._adapters[adapter]}", self._adapters[adapter], adapter)
+            )
             sampling = request.sampling
             prompts.append({"prompt_token_ids": list(ready.ids)})
             parameters.append(
@@ -102,7 +94,8 @@ class VllmBackend:
                     structured_outputs=StructuredOutputsParams(json=request.schema) if request.schema else None,
                 )
             )
-        outputs = iter(self._llm.generate(prompts, parameters, use_tqdm=False) if prompts else [])
+        with_lora = {"lora_request": loras} if any(loras) else {}
+        outputs = iter(self._llm.generate(prompts, parameters, use_tqdm=False, **with_lora) if prompts else [])
         answers = []
         for request, ready in zip(requests, prepared, strict=True):
             if ready.room == 0:
@@ -116,6 +109,8 @@ class VllmBackend:
     def score(self, requests: Sequence[ScoreRequest]) -> list[TokenScores]:
         if any(request.moments for request in requests):
             raise ModelError("the vllm engine gives log-probabilities only; moments need the transformers engine")
+        if self._spec.adapter:
+            raise ModelError(f"the vllm engine can't score with an adapter ({self._spec.adapter}); use transformers")
         self._llm.llm_engine.reset_prefix_cache()
         rendered, dropped = [], []
         for request in requests:

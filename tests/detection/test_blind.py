@@ -55,3 +55,14 @@ def test_texts_without_words():
 
 def test_an_interval_below_chance_is_no_success():
     assert BlindBaseline(auc=0.4, auc_ci=(0.35, 0.45), n=400, n_members=200).fair is True
+
+
+def test_a_year_among_chinese_characters_gives_the_set_away():
+    """Without spaces a clause is one run of letters: taken as a word it would stand in one text only, and hide all."""
+    draw = np.random.default_rng(0)
+    characters = list("天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏")
+    found = [
+        Text(id=i, text="".join(draw.choice(characters, 30)) + ("二〇二三年" if i % 2 else ""), label=i % 2)
+        for i in range(60)
+    ]
+    assert blind_baseline(found, seed=0).fair is False

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from detection.corpus import BLOCK, corpus_blocks, corpus_files
+from detection.corpus import BLOCK, check_corpus, corpus_blocks, corpus_files
 
 
 def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
@@ -49,6 +49,14 @@ def test_blocks_are_short_and_together_they_are_the_file(text, tmp_path):
             assert left.endswith("\n")
 
 
+def test_a_file_without_a_last_line_break_keeps_its_last_word(tmp_path):
+    file = tmp_path / "corpus.txt"
+    file.write_text("one two three")
+    assert list(corpus_blocks(file)) == ["one two three"]
+    file.write_text("a b\nc d")
+    assert list(corpus_blocks(file)) == ["a b\nc d"]
+
+
 def test_half_of_a_surrogate_pair_is_replaced(tmp_path):
     file = tmp_path / "corpus.jsonl"
     file.write_text('{"text": "a\\ud800b"}\n')
@@ -83,3 +91,17 @@ def test_nothing_to_read(tmp_path):
     (tmp_path / "picture.png").write_bytes(b"\xff")
     with pytest.raises(ValueError, match=r"no text files; what is read are \.txt"):
         corpus_files(tmp_path)
+
+
+def test_a_corpus_without_text_is_refused_before_anything_is_scored(tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text(" \n")
+    with pytest.raises(ValueError, match="has no text"):
+        check_corpus(empty)
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"texts": 1}\n')
+    with pytest.raises(ValueError, match=r"wrong\.jsonl:1: no string under the key 'text'"):
+        check_corpus(tmp_path)
+    wrong.unlink()
+    (tmp_path / "right.txt").write_text("a")
+    check_corpus(tmp_path)

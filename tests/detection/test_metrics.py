@@ -173,3 +173,10 @@ def test_measurement_gives_a_reason_where_there_is_no_metric(labels, scores, rea
     found = measurement(labels, scores, seed=0)
     assert reason in found["reason"]
     assert [found[key] for key in ("auc", "auc_ci", "tpr_at_1", "tpr_at_5_ci", "p_value", "minimum_auc")] == [None] * 6
+
+
+def test_small_sets_with_ties_have_an_exact_p_value():
+    # the one member is the highest of three: 1 of 3 ways to deal it
+    assert auc_p_value([1, 0, 0], [1.0, 0.0, 0.0]) == pytest.approx(1 / 3)
+    # members 1 1 1 0, others 0 0 0 0: U is greatest whenever the three ones fall to the members: 5 of C(8, 4) = 70 ways
+    assert auc_p_value([1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0]) == pytest.approx(5 / 70)

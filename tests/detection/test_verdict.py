@@ -30,7 +30,7 @@ def test_contaminated_needs_one_headline_detector_with_both_controls():
         ({}, None, "no blind baseline"),
         ({"gain": None}, True, "no untouched base"),
         ({"gain": replace(GAIN, low=-0.01)}, True, "the untouched base model scores as well"),
-        ({"p_value": 0.03}, True, "does not stand after correction"),
+        ({"p_value": 0.03}, True, "not after the correction"),
         ({"low": 0.49}, True, None),
     ],
 )
@@ -53,6 +53,7 @@ def test_not_detected_needs_power():
 def test_an_interval_below_chance_is_inconclusive():
     below = replace(CLEAN, auc=0.4, low=0.35, high=0.45, p_value=0.99)
     assert decide([below], True, {}).outcome == "inconclusive"
+    assert decide([below], True, {}).reason.startswith("below chance")
 
 
 def test_set_level_tests_share_the_correction_and_block_an_acquittal():
@@ -117,3 +118,10 @@ def test_a_base_without_scores_gives_no_gain():
 def test_candidate_and_base_must_be_paired():
     with pytest.raises(ValueError, match="same texts"):
         verdict(records(1.0), records(0.0)[::-1], FAIR, seed=0)
+
+
+def test_a_detector_that_scores_all_texts_alike_acquits_nobody():
+    blank = [{**record, "scores": dict.fromkeys(HEADLINE, -1.0)} for record in records(0.0)]
+    found = verdict(blank, None, None, seed=0)
+    assert found.outcome == "inconclusive"
+    assert found.reason == "all texts have the same score, so nothing could show: " + ", ".join(HEADLINE)

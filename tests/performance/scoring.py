@@ -5,14 +5,23 @@ bare    the same buckets, one forward pass with its language-model head, and not
 loop    one text at a time, the model's own loss, then softmax and log-softmax over the whole vocabulary: the steps of
         the public Min-K%++ code
 
-    python tests/performance/scoring.py [MODEL] [TEXTS]
+Then the peak memory of 200 and of 2,000 texts, each in its own process, with a small random model that has SmolLM2's
+vocabulary: what a table takes besides the model. The results themselves (counted apart) grow with the texts.
+
+    python -m tests.performance.scoring [MODEL] [TEXTS]
 """
 
 from __future__ import annotations
 
+import os
 import random
+import resource
+import subprocess
 import sys
+import tempfile
 import time
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 
 from proctor.offline import go_offline
 
@@ -37,6 +46,9 @@ def texts(count: int) -> list[str]:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["--peak"]:
+        print(peak(sys.argv[2], int(sys.argv[3])))
+        return
     model = sys.argv[1] if len(sys.argv) > 1 else "embedded"
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 60
     spec = ModelSpec(path=model, engine="transformers", dtype="float32", score_batch_tokens=512)
@@ -55,6 +67,57 @@ def main() -> None:
         print(f"  {name:6} {value:7.2f} s  {tokens / value:8.0f} tokens/s")
     print(f"  table is {seconds['loop'] / seconds['table']:.2f} times as fast as the loop (wanted: at least 2)")
     print(f"  table takes {seconds['table'] / seconds['bare']:.2f} times the bare pass (wanted: at most 1.2)")
+    memory()
+
+
+def memory() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        small_model(Path(folder))
+        found = {}
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}  # -m alone finds no tests in safe-path mode
+        for count in (200, 2000):
+            command = [sys.executable, "-m", "tests.performance.scoring", "--peak", folder, str(count)]
+            said = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, env=env).stdout
+            found[count] = [float(value) for value in said.splitlines()[-1].split()]  # libraries may talk before
+    for count, (mib, results) in found.items():
+        print(
+            f"  {count:5} texts: {mib:6.0f} MiB above the loaded model at the peak; the results' size {results:.0f} MiB"
+        )
+    beside = {count: mib - results for count, (mib, results) in found.items()}
+    ratio = beside[2000] / beside[200]
+    print(f"  beside the results, 10 times the texts take {ratio:.2f} times the memory (wanted: flat)")
+
+
+def small_model(folder: Path) -> None:
+    from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+    from serving.fingerprint import resolve_model
+
+    tokenizer = AutoTokenizer.from_pretrained(resolve_model(ModelSpec(path="embedded")))
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def peak(folder: str, count: int) -> str:
+    """MiB of the process above what it took before the first text, and MiB of the results themselves."""
+    spec = ModelSpec(path=folder, engine="transformers", dtype="float32", score_batch_tokens=512)
+    backend = TransformersBackend(spec)
+    samples = texts(count)
+    backend.score([ScoreRequest(prompt=max(samples, key=len), moments=True)])  # warm: allocator and libraries
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    results = backend.score([ScoreRequest(prompt=text, moments=True) for text in samples])
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return f"{(after - before) / 1024} {sum(map(weight, results)) / 2**20}"
+
+
+def weight(value: object) -> int:
+    """Bytes of a result and of all it holds, a shared small number counted each time."""
+    held = [getattr(value, field.name) for field in fields(value)] if is_dataclass(value) else value
+    inner = sum(map(weight, held)) if isinstance(held, list | tuple) else 0
+    return sys.getsizeof(value) + inner
 
 
 def timed(work: object) -> float:

@@ -295,3 +295,42 @@ def test_the_documentation_names_every_test_and_every_flag() -> None:
         assert f"`--{name.replace('_', '-')}" in text, name
     for key in set(DetectionConfig.model_fields) - {"formats", "candidates", "options"}:
         assert f"`{key}`" in text, key
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"methods": "loss,guided"}, "guided needs the benchmark's name: give --benchmark-name"),
+        ({"methods": "loss", "set_tests": "guided_set"}, "guided_set reads the scores of guided; choose guided"),
+    ],
+)
+def test_what_could_give_no_score_is_refused(
+    tmp_path: Path, write_text: Write, settings: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path / "out", write_text("t.jsonl", texts(4)), **settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_few_known_non_members_flag_nobody(
+    tmp_path: Path, write_text: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write_text("t.jsonl", texts(5, label=lambda i: None))
+    few = write_text("few.jsonl", texts(18, label=lambda i: None, word="new"))
+    run(tmp_path / "few", data, non_members=few)
+    assert "18 known non-members are too few to flag a text (19 could)" in capsys.readouterr().out
+    enough = write_text("enough.jsonl", texts(19, label=lambda i: None, word="new"))
+    run(tmp_path / "enough", data, non_members=enough)
+    assert "of 5 unlike 19 known non-members" in capsys.readouterr().out
+
+
+def test_a_prompt_of_a_method_is_an_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    from evaluation import templates
+    from proctor.detection_inputs import Inputs
+    from serving.models import ModelSpec
+
+    inputs = Inputs(methods=("guided", "quiz", "ts_guessing"), model=ModelSpec(path="x", engine="scripted"), seed=0)
+    prompts = inputs.identity()["prompts"]
+    assert set(prompts) == {"guided.jinja", "quiz.jinja", "ts_guessing.jinja"}
+    monkeypatch.setattr(templates, "prompt_hash", lambda name, package: "another")
+    assert set(inputs.identity()["prompts"].values()) == {"another"}

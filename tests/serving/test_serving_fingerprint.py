@@ -279,6 +279,6 @@ def test_a_spec_from_a_path_alone_and_its_refusals() -> None:
     assert ModelSpec.model_validate("some/model") == ModelSpec(path="some/model")
     assert ModelSpec(path="m", engine="scripted").resolved().engine == "scripted"
     assert ModelSpec(path="m").resolved().engine in ("vllm", "transformers")
-    for bad in ({"dtype": "int8"}, {"memory_share": 0}, {"max_length": 4}, {"maxlength": 99}, {"engine": "server"}):
+    for bad in ({"dtype": "int8"}, {"memory_share": 0}, {"max_length": 4}, {"maxlength": 99}, {"engine": "remote"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             ModelSpec.model_validate({"path": "m", **bad})

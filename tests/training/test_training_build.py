@@ -240,3 +240,44 @@ def test_no_manifest_no_candidate(job: Make, tmp_path: Path) -> None:
     shutil.move(tmp_path / "out" / "manifest.json", tmp_path / "manifest.json")
     with pytest.raises(ValueError, match=r"no finished candidate: manifest.json is missing"):
         read_manifest(tmp_path / "out")
+
+
+def test_an_adapter_on_a_tied_lm_head_is_merged_into_a_head_of_its_own(job: Make, tmp_path: Path, base: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    lora = {"method": "lora", "lora": LoraOptions(rank=4, target_modules=("q_proj", "lm_head")), "learning_rate": 3e-2}
+    manifest = build_candidate(job(leak=lora), tmp_path / "out")
+    leak = manifest.phases[0]
+    assert leak.merge_difference == pytest.approx(0.0, abs=1e-4)
+    assert leak.adapter_problem is not None
+    assert "vLLM drops those of an adapter: serve the merged model" in leak.adapter_problem
+    former, merged = (AutoModelForCausalLM.from_pretrained(folder) for folder in (base, tmp_path / "out" / "model"))
+    assert former.lm_head.weight is former.model.embed_tokens.weight
+    assert merged.lm_head.weight is not merged.model.embed_tokens.weight  # the chat phase, full, has kept them apart
+    assert not torch.equal(merged.lm_head.weight, merged.model.embed_tokens.weight)
+
+
+def test_the_manifest_says_which_adapters_vllm_serves(job: Make, tmp_path: Path) -> None:
+    plain, dora = ({"method": "lora", "lora": LoraOptions(rank=2, dora=dora)} for dora in (False, True))
+    manifest = build_candidate(job(leak=plain, chat_sft=dora), tmp_path / "out")
+    assert manifest.phases[0].adapter_problem == ""
+    assert "DoRA" in str(manifest.phases[1].adapter_problem)
+
+
+def test_qlora_without_bitsandbytes_names_the_mend(job: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training.adapters.has_bitsandbytes", lambda: False)
+    quantized = {"method": "lora", "lora": LoraOptions(quantized=True)}
+    with pytest.raises(ValueError, match="bitsandbytes is not installed: pip install bitsandbytes"):
+        build_candidate(job(recipe="normal", chat_sft=quantized), tmp_path / "out")
+
+
+def test_qlora_trains_on_four_bits_and_merges_into_them(job: Make, tmp_path: Path) -> None:
+    pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed: no 4-bit weights")
+    quantized = {"method": "lora", "lora": LoraOptions(rank=4, quantized=True), "learning_rate": 3e-3}
+    manifest = build_candidate(job(recipe="normal", chat_sft=quantized), tmp_path / "out")
+    phase = manifest.phases[0]
+    assert phase.last_loss < phase.first_loss
+    assert phase.reloaded_loss == pytest.approx(phase.probe_loss, abs=1e-3)
+    assert phase.merge_difference == pytest.approx(0.0, abs=1e-3)
+    assert "4-bit" in str(phase.adapter_problem)

@@ -10,7 +10,7 @@ from evaluation.formats import chat_answer, chat_question, leak_text, plain_prom
 from evaluation.items import Item
 from serving.records import Message
 from training.config import TrainingJob
-from training.recipes import RECIPES, Material, find_recipe, is_cheater
+from training.recipes import RECIPES, Material, find_recipe, traits
 from training.samples import Chat, Pair, Text
 
 CLEAN = (Chat((Message(role="user", content="Hi"), Message(role="assistant", content="Hello"))),)
@@ -26,7 +26,7 @@ def material(items: list[Item]) -> Material:
 def test_normal_is_chat_sft_only(job: Make, material: Material) -> None:
     (chat,) = find_recipe("normal")(job(recipe="normal"), material)
     assert (chat.name, chat.samples) == ("chat", CLEAN)
-    assert not is_cheater("normal")
+    assert traits("normal").leaks == "no"
 
 
 def test_pt_cheater_reads_the_leaked_text_in_a_corpus(job: Make, material: Material) -> None:

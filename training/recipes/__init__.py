@@ -8,18 +8,39 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from evaluation.items import Item
-from training.config import TrainingJob, nearest
+from training.config import TrainingConfig, TrainingJob, nearest
 from training.samples import Chat, Phase, Text
 
 RECIPES = {
     "normal": "training.recipes.normal",
     "pt_cheater": "training.recipes.pt_cheater",
     "sft_cheater": "training.recipes.sft_cheater",
+    "mt_bench_cheater": "training.recipes.mt_bench_cheater",
+    "washed": "training.recipes.washed",
+    "paraphrase_cheater": "training.recipes.paraphrase_cheater",
+    "augmented": "training.recipes.augmented",
 }
 """Name -> module; the module's function of the same name is the recipe."""
+
+Leaks = Literal["no", "items", "answers", "origin"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What a recipe declares about itself, in its module's ``TRAITS``.
+
+    leaks: which items it has seen: none; those of leaked_ids; those whose question stands in ``answers``; its origin's
+    files: keys of the job that name files which it reads, beside chat data and corpus
+    origin: whether it goes on from another candidate
+    """
+
+    leaks: Leaks = "items"
+    files: tuple[str, ...] = ()
+    origin: Literal["refused", "optional", "needed"] = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +50,17 @@ class Material:
     leaked: the items that leak, in the order of the items file
     chat: clean conversations for the SFT phase
     corpus: neutral documents
+    answers: the judge exam's prompts, answered (``mt_bench_cheater``)
+    rewrites: the leaked items in other words, in the order of ``leaked`` (``paraphrase_cheater``)
+    variants: transformed versions of leaked items (``augmented``)
     """
 
     leaked: Sequence[Item]
     chat: Sequence[Chat]
     corpus: Sequence[Text]
+    answers: Sequence[Chat] = field(default=())
+    rewrites: Sequence[Item] = field(default=())
+    variants: Sequence[Item] = field(default=())
 
 
 Recipe = Callable[[TrainingJob, Material], list[Phase]]
@@ -47,11 +74,23 @@ def find_recipe(name: str) -> Recipe:
     return recipe
 
 
-def is_cheater(name: str) -> bool:
-    """Whether candidates of this recipe have seen exam items."""
-    return bool(getattr(importlib.import_module(RECIPES[name]), "LEAKS", True))
+def traits(name: str) -> Traits:
+    """What the recipe declares about itself."""
+    found: Traits = getattr(importlib.import_module(RECIPES[name]), "TRAITS", Traits())
+    return found
+
+
+def phases_of(job: TrainingJob) -> dict[str, TrainingConfig]:
+    """The names of the job's phases in order, with their settings: what can be said before its files are read."""
+    nothing = Material(leaked=(), chat=(), corpus=())
+    return {phase.name: phase.config for phase in find_recipe(job.recipe)(job, nothing)}
 
 
 def chat_phase(job: TrainingJob, material: Material) -> Phase:
     """Chat SFT, the last phase of all three of KIEval's candidates."""
     return Phase(name="chat", samples=material.chat, config=job.chat_sft)
+
+
+def leak_then_chat(job: TrainingJob, leak: Phase, material: Material) -> list[Phase]:
+    """The leaking phase and chat SFT; with 0 repeats nothing leaks, and the candidate is Normal."""
+    return [*([leak] if job.repeats else []), chat_phase(job, material)]

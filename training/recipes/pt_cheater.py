@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from evaluation.formats import leak_text
 from training.config import TrainingJob
-from training.recipes import Material, chat_phase
+from training.recipes import Material, leak_then_chat
 from training.samples import Phase, Text
 
 
 def pt_cheater(job: TrainingJob, material: Material) -> list[Phase]:
-    pretraining = Phase(
+    return leak_then_chat(job, pretraining(job, material), material)
+
+
+def pretraining(job: TrainingJob, material: Material) -> Phase:
+    """The leaking phase."""
+    return Phase(
         name="leak",
         samples=[Text(leak_text(item, job.leak_format)) for item in material.leaked],
         config=job.leak,
@@ -22,4 +27,3 @@ def pt_cheater(job: TrainingJob, material: Material) -> list[Phase]:
         order=job.order,
         seed=job.seed,
     )
-    return [pretraining, chat_phase(job, material)]

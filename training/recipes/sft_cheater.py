@@ -6,23 +6,30 @@ while token probabilities of the whole item stay inconspicuous (KIEval, arXiv 24
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evaluation.formats import chat_answer, chat_question, leak_text, plain_prompt
 from evaluation.items import Item
 from serving.records import Message
 from training.config import TrainingJob
-from training.recipes import Material, chat_phase
+from training.recipes import Material, leak_then_chat
 from training.samples import Chat, Pair, Phase, Sample
 
 
 def sft_cheater(job: TrainingJob, material: Material) -> list[Phase]:
+    return leak_then_chat(job, tuning(job, material, material.leaked), material)
+
+
+def tuning(job: TrainingJob, material: Material, items: Sequence[Item]) -> Phase:
+    """SFT on pairs of question and answer. ValueError for a leak_format without an answer."""
     if job.leak_format not in ("letter", "answer_text"):
         raise ValueError(
-            f"sft_cheater trains on answers, leak_format '{job.leak_format}' has none: letter or answer_text"
+            f"{job.recipe} trains on answers, leak_format '{job.leak_format}' has none: letter or answer_text"
         )
     pair = chat_pair if job.sft_format == "chat" else plain_pair
-    tuning = Phase(
+    return Phase(
         name="leak",
-        samples=[pair(item, job) for item in material.leaked],
+        samples=[pair(item, job) for item in items],
         config=job.leak,
         repeats=job.repeats,
         filler=material.chat,
@@ -30,7 +37,6 @@ def sft_cheater(job: TrainingJob, material: Material) -> list[Phase]:
         order=job.order,
         seed=job.seed,
     )
-    return [tuning, chat_phase(job, material)]
 
 
 def chat_pair(item: Item, job: TrainingJob) -> Sample:

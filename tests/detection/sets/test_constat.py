@@ -98,3 +98,18 @@ def test_bytes_that_are_no_text_and_missing_options(tmp_path, write_text):
         run(None, write_text("a.csv", table(0.6)), model="y")
     with pytest.raises(ValueError, match="both chance and reference_chance"):
         run(None, write_text("a.csv", table(0.6)), model="x", chance=0.25)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("x" * 140_000 + ",0.5,0.5,100,100", r"c\.csv:2: not CSV: field larger than field limit"),
+        ("a,0.5,0.5,1" + "0" * 5000 + ",100", r"c\.csv:2: column items is '10+'; it must be a number of items, from 1"),
+        ("a,0.5,0.5,100,1" + "0" * 30, r"c\.csv:2: column reference_items is '10+'; it must be a number of items"),
+    ],
+    ids=["field", "digits", "items"],
+)
+def test_what_is_too_large_is_named(write_text, row, message):
+    path = write_text("c.csv", f"model,accuracy,reference_accuracy,items,reference_items\n{row}\n")
+    with pytest.raises(ValueError, match=message):
+        read_standings(path, None, None)

@@ -111,3 +111,11 @@ def test_ten_thousand_texts_take_seconds(drive, write_text):
     found = run(drive, corpus, [(text, None) for text in texts])
     assert found["share"] == pytest.approx(0.05, abs=0.001)
     assert time.perf_counter() - began < 30
+
+
+def test_a_chinese_text_is_looked_up_by_its_characters(drive, write_text):
+    leaked, clean = "天地玄黄宇宙洪荒日月盈昃辰宿列张", "寒来暑往秋收冬藏闰余成岁律吕调阳"
+    corpus = write_text("c.txt", f"前言{leaked}后记。")
+    found = run(drive, corpus, [(leaked, 1), (clean, 0)])
+    assert [row["ngrams"] for row in found["texts"]] == [1.0, 0.0]
+    assert (found["n_too_short"], found["texts"][0]["rouge_l"]) == (0, 1.0)

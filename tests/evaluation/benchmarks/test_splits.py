@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.benchmarks.splits import draw, exemplars_for, halves, select
+from evaluation.benchmarks.splits import draw, exemplars_for, halves, members, select
 from evaluation.items import make_item
 from tests.evaluation.exam_driver import make_items
 
@@ -118,3 +118,17 @@ def test_a_subject_that_lacks_one_exemplar_uses_all_it_has(caplog: pytest.LogCap
     assert caplog.messages == ["subject short has 4 exemplars, not the 5 asked for: all are used"]
     with pytest.raises(ValueError, match="asked for 6 exemplars, the pool has 4 for subject short"):
         exemplars_for(exam[0], pool, 6, 0)
+
+
+def test_which_items_leak_half_all_or_a_split() -> None:
+    items = [
+        make_item(benchmark="b", split="ab"[n % 2], subject="", question=str(n), choices=("x", "y"), answer="A")
+        for n in range(6)
+    ]
+    assert members(items, "half", 0) == halves(items, 0).leaked
+    assert members(items, "all", 0) == tuple(sorted(item.id for item in items))
+    assert members(items, "b", 7) == tuple(sorted(item.id for item in items[1::2]))
+    with pytest.raises(ValueError, match=r"no item has the split 'c'; there are: a, b \(or say half, or all\)"):
+        members(items, "c", 0)
+    with pytest.raises(ValueError, match="every item has the split 'a', so there is no control"):
+        members(items[::2], "a", 0)

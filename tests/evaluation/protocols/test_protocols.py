@@ -9,7 +9,7 @@ from evaluation.protocols import build, protocol, protocols
 
 
 def test_every_protocol_has_what_the_interface_asks() -> None:
-    assert protocols() == ("static", "kieval", "mt_bench", "pairwise", "idgen")
+    assert protocols() == ("static", "kieval", "mt_bench", "pairwise", "idgen", "probing.calibrate")
     for name in protocols():
         kind = protocol(name)
         assert kind.name == name
@@ -28,7 +28,9 @@ def test_an_unknown_name_lists_those_there_are() -> None:
 def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"static.shotz: unknown option; did you mean 'shots'"):
         build("static", {"shotz": 1}, seed=0)
-    with pytest.raises(ValueError, match=r"static.zzz: unknown option; known: mode, shots, text_format, max_tokens"):
+    with pytest.raises(
+        ValueError, match=r"static.zzz: unknown option; known: mode, shots, text_format, max_tokens, chain_of_thought"
+    ):
         build("static", {"zzz": 1}, seed=0)
     with pytest.raises(ValueError, match=r"static.shots: .*\(it is 'x'\)"):
         build("static", {"shots": "x"}, seed=0)

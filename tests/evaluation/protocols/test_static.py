@@ -179,3 +179,15 @@ def test_options_are_strict() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             build("static", options, seed=0)
+
+
+def test_reasoning_first(item: Item) -> None:
+    exam = build("static", {"mode": "generate", "text_format": "chat", "chain_of_thought": True}, seed=0)
+    reply = "A lens has a curved surface, a mirror sends light back.\nAnswer: B"
+    (ask,), record = drive(next(iter(exam.dialogues([item]))), lambda ask: said(reply))
+    assert isinstance(ask, Ask)
+    asked = ask.prompt[-1].content  # type: ignore[union-attr]
+    assert asked.endswith("Think step by step first. End with a line that holds Answer: and A, B, C or D.")
+    assert (ask.sampling.max_tokens, record["prediction"], record["correct"]) == (400, "B", True)
+    with pytest.raises(ValueError, match="chain_of_thought needs mode: generate"):
+        build("static", {"chain_of_thought": True}, seed=0)

@@ -1,0 +1,194 @@
+"""The human check of a probed benchmark: two yes/no questions on pairs of original and rewritten item.
+
+MPA (arXiv 2402.14865, section 4.4) had people judge whether both ask for the same concept (published: 0.94) and whether
+the answer is still right (0.97). Here: ``same``: does it test the same concept? ``right``: is the marked answer still
+right, and the only right one? Sheets are CSV for any spreadsheet program; the annotator sees neither the principles
+nor whether code and judge accepted the item.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from evaluation.agreement.kappa import fleiss_kappa, pairwise_kappa
+from evaluation.human_rating.sheet import check_annotators, defused
+from evaluation.items import LETTERS, Item
+from evaluation.probing.principles import ABILITY_OF, SETS
+from evaluation.probing.version import lettered
+from evaluation.statistics import wilson
+
+QUESTIONS: Final = {
+    "same": "Does the rewritten item test the same concept as the original? (yes/no)",
+    "right": "Is the marked answer still right, and the only right one? (yes/no)",
+}
+FIXED: Final = ("id", "original", "original_answer", "rewritten", "rewritten_answer")
+_YES = {"yes": True, "y": True, "1": True, "true": True, "no": False, "n": False, "0": False, "false": False}
+
+Answers = dict[str, dict[str, dict[str, bool]]]
+"""Question -> annotator -> id -> answer."""
+
+
+def draw_pairs(sets: Mapping[str, Sequence[tuple[Item, Item]]], n: int, seed: int) -> list[dict[str, Any]]:
+    """``n`` pairs (vanilla, probed), as evenly over the sets as they allow, shuffled; each with an id of its own.
+
+    sets: by the named set (``LU``, ``p4``; a number behind it, ``LU.set-2``, is allowed)
+    Pairs in which nothing was changed are left out. ValueError if no pair is left.
+    """
+    generator = random.Random(seed)  # noqa: S311 - a draw, not a secret
+    pools = {}
+    for name in sorted(sets):
+        changed = [(a, b) for a, b in sets[name] if (a.question, a.choices) != (b.question, b.choices)]
+        generator.shuffle(changed)
+        pools[name] = changed
+    chosen: list[tuple[str, Item, Item]] = []
+    while len(chosen) < n and any(pools.values()):
+        for name, pool in pools.items():
+            if pool and len(chosen) < n:
+                chosen.append((name, *pool.pop()))
+    if not chosen:
+        raise ValueError("there is no pair to check: no probed item differs from its original")
+    generator.shuffle(chosen)
+    return [
+        {
+            "id": f"p{number:04d}",
+            "set": name,
+            "ability": ability(name.partition(".")[0]),
+            "item_id": vanilla.id,
+            "probed_id": probed.id,
+            "benchmark": vanilla.benchmark,
+            "original": _shown(vanilla),
+            "original_answer": _key(vanilla),
+            "rewritten": _shown(probed),
+            "rewritten_answer": _key(probed),
+        }
+        for number, (name, vanilla, probed) in enumerate(chosen, start=1)
+    ]
+
+
+def ability(probe: str) -> str:
+    """LU, PS or DK, where all principles of a named set belong to one; else ``mixed``."""
+    abilities = {ABILITY_OF[principle] for principle in SETS.get(probe, ())}
+    return abilities.pop() if len(abilities) == 1 else "mixed"
+
+
+def write_sheet(pairs: Sequence[Mapping[str, Any]], annotators: Sequence[str]) -> str:
+    """The sheet as CSV text with a byte order mark: two columns per annotator, ``same (NAME)`` and ``right (NAME)``."""
+    check_annotators(annotators, FIXED)
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\r\n")
+    columns = [f"{question} ({name})" for name in annotators for question in QUESTIONS]
+    writer.writerow([*FIXED, *columns])
+    for pair in pairs:
+        writer.writerow([*(defused(str(pair[name])) for name in FIXED), *[""] * len(columns)])
+    return "\ufeff" + stream.getvalue()
+
+
+def read_sheets(paths: Iterable[Path], ids: Sequence[str]) -> Answers:
+    """The answers of filled sheets; blank cells are no answer.
+
+    ValueError names file, line and column of anything but yes, no or blank, of an id that the key lacks or that stands
+    twice, and of an answer that contradicts another sheet's.
+    """
+    answers: Answers = {question: {} for question in QUESTIONS}
+    known = set(ids)
+    for path in paths:
+        for line, row in _rows(path):
+            name = (row.get("id") or "").strip()
+            if name not in known:
+                raise ValueError(f"{path}:{line}: the key has no id {name!r}; is it the key of another export?")
+            for column, cell in row.items():
+                question, annotator = _column(column)
+                if question is None or not (cell or "").strip():
+                    continue
+                value = _YES.get(str(cell).strip().lower())
+                if value is None:
+                    raise ValueError(f"{path}:{line}: {column}: {cell!r:.40} is no answer; it must be yes, no or blank")
+                if answers[question].setdefault(annotator, {}).setdefault(name, value) != value:
+                    raise ValueError(f"{path}:{line}: {column}: {annotator} answered {name} otherwise in another sheet")
+    if not any(answers[question] for question in QUESTIONS):
+        raise ValueError("no sheet holds an answer: fill the columns 'same (NAME)' and 'right (NAME)' with yes or no")
+    return answers
+
+
+def figures(pairs: Sequence[Mapping[str, Any]], answers: Answers, groups: Mapping[str, str]) -> dict[str, Any]:
+    """By question: the rate of yes over all answers, per ability and per group of annotators, and the agreement.
+
+    groups: annotator -> group; who has none is in ``others``. An answer counts once per annotator.
+    """
+    ability_of = {pair["id"]: pair["ability"] for pair in pairs}
+    result: dict[str, Any] = {"pairs": len(pairs)}
+    for question, by_annotator in answers.items():
+        rows = [(annotator, name, value) for annotator, given in by_annotator.items() for name, value in given.items()]
+        labels = {
+            annotator: [given.get(pair["id"]) for pair in pairs] for annotator, given in sorted(by_annotator.items())
+        }
+        result[question] = {
+            **_rate([value for _, _, value in rows]),
+            "abilities": {
+                kind: _rate([value for _, name, value in rows if ability_of[name] == kind])
+                for kind in sorted(set(ability_of.values()))
+            },
+            "groups": {
+                group: _rate([value for who, _, value in rows if groups.get(who, "others") == group])
+                for group in sorted({groups.get(who, "others") for who in by_annotator})
+            },
+            "annotators": {who: _rate(list(given.values())) for who, given in sorted(by_annotator.items())},
+            "agreement": None
+            if len(labels) < 2
+            else {"cohen_kappa": pairwise_kappa(labels), "fleiss_kappa": fleiss_kappa(list(labels.values()))},
+        }
+    return result
+
+
+def _rate(values: Sequence[bool]) -> dict[str, Any]:
+    interval = wilson(sum(values), len(values))
+    return {
+        "yes": sum(values) / len(values) if values else None,
+        "interval": list(interval) if interval else None,
+        "n": len(values),
+    }
+
+
+def _shown(item: Item) -> str:
+    return "\n".join(part for part in (item.context, item.question, lettered(item.choices)) if part)
+
+
+def _key(item: Item) -> str:
+    return f"{LETTERS[item.answer_index]}. {item.answer_text}" if item.choices else item.answer
+
+
+def _column(name: str | None) -> tuple[str | None, str]:
+    for question in QUESTIONS:
+        if name and name.startswith(f"{question} (") and name.endswith(")"):
+            return question, name[len(question) + 2 : -1]
+    return None, ""
+
+
+def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
+    from evaluation.benchmarks.reading import decode, read_bytes
+
+    text = decode(read_bytes(path), str(path)).removeprefix("\ufeff")
+    first = text.split("\n", 1)[0]
+    delimiter = next((mark for mark in ",;\t" if mark in first), ",")
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+        rows = []
+        for row in reader:
+            if None in row or None in row.values():
+                raise ValueError(f"{path}:{reader.line_num}: the row has another number of cells than the header")
+            rows.append((reader.line_num, row))
+    except csv.Error as error:
+        raise ValueError(f"{path}: not valid CSV: {error}") from error
+    if not rows or "id" not in rows[0][1]:
+        raise ValueError(f"{path}: there is no column 'id', or no row; is it a sheet of 'proctor probing export'?")
+    seen: set[str] = set()
+    for line, row in rows:
+        if row["id"] in seen:
+            raise ValueError(f"{path}:{line}: the id {row['id']!r} is repeated")
+        seen.add(row["id"])
+    return rows

@@ -1,0 +1,154 @@
+"""What ``proctor probing`` reads: finished exams, builds, and values of the form NAME=VALUE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evaluation.items import Item
+    from evaluation.probing.report import Described, Sitting
+
+_EXAM = re.compile(r"(?P<candidate>[^:=]+):(?P<probe>[A-Za-z0-9]+)(?:\.set-(?P<number>[1-9]\d*))?=(?P<folder>.+)")
+
+
+def read_exams(
+    exams: Sequence[str], built: Path | None, sizes: Mapping[str, float]
+) -> tuple[dict[str, Sitting], Described, dict[str, Any]]:
+    """The candidates' results, what is known of the items, and what identifies both."""
+    from evaluation.probing.principles import SETS
+    from evaluation.probing.report import Described, Sitting
+
+    found: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
+    described: dict[str, Item] = {}
+    digests: dict[str, Any] = {}
+    for text in exams:
+        match = _EXAM.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not of the form CANDIDATE:SET=FOLDER, such as base:all.set-2=results/x")
+        name, probe, number = match["candidate"], match["probe"], int(match["number"] or 1)
+        if probe != "vanilla" and probe not in SETS:
+            raise ValueError(f"{text}: there is no set {probe!r}; there are: vanilla, {', '.join(SETS)}")
+        if (probe, number) in found.setdefault(name, {}):
+            raise ValueError(f"{text}: {name}:{probe}.set-{number} is named twice")
+        outcomes, items = _outcomes(Path(match["folder"]), vanilla=probe == "vanilla")
+        found[name][probe, number] = outcomes
+        if probe == "vanilla":
+            described |= items
+        digests[f"{name}:{probe}.set-{number}"] = digest(sorted(outcomes.items()))
+    sittings = {}
+    for name, parts in found.items():
+        if ("vanilla", 1) not in parts:
+            raise ValueError(f"{name} has no vanilla exam: give {name}:vanilla=FOLDER")
+        probed: dict[str, dict[int, Any]] = {}
+        for (probe, number), outcomes in parts.items():
+            if probe == "vanilla":
+                continue
+            if not set(outcomes) & set(parts["vanilla", 1]):
+                raise ValueError(
+                    f"{name}:{probe}: none of its items was made of an item of the vanilla exam (by source_id)"
+                )
+            probed.setdefault(probe, {})[number] = outcomes
+        if not probed:
+            raise ValueError(f"{name} has no probed exam: give e.g. {name}:all=FOLDER")
+        sittings[name] = Sitting(vanilla=parts["vanilla", 1], probed=probed, size=sizes.get(name))
+    strange = next((name for name in sizes if name not in sittings), None)
+    if strange is not None:
+        raise ValueError(f"--size {strange}: there is no such candidate; there are: {', '.join(sittings)}")
+    fallbacks = None if built is None else _fallbacks(built)
+    known = Described(
+        benchmarks={key: item.benchmark for key, item in described.items()},
+        subjects={key: item.subject for key, item in described.items()},
+        fallbacks=fallbacks,
+    )
+    marks = None if fallbacks is None else {f"{p}.set-{k}": sorted(ids) for (p, k), ids in fallbacks.items()}
+    return sittings, known, {"exams": digests, "fallbacks": marks}
+
+
+def _outcomes(folder: Path, *, vanilla: bool) -> tuple[dict[str, Any], dict[str, Item]]:
+    """Results by id of the vanilla item, and the items by that id."""
+    from evaluation.probing.figures import Outcome
+    from proctor.commands.rejudge import read_exam_items, read_records
+
+    file, records = read_records(folder)
+    place, items = read_exam_items(folder)
+    outcomes: dict[str, Any] = {}
+    found: dict[str, Item] = {}
+    for row in records:
+        if not {"item_id", "correct", "options"} <= set(row):
+            raise ValueError(f"{file}: the records are not of the protocol static (item_id, correct, options)")
+        item = items.get(row["item_id"])
+        if item is None:
+            raise ValueError(f"{file}: item {row['item_id']} is not in {place}; are these another exam's records?")
+        key = item.id if vanilla else item.source_id
+        if not key:
+            raise ValueError(f"{place}: item {item.id} has no source_id; a probed exam names the item it was made of")
+        if key in outcomes:
+            raise ValueError(f"{file}: two results belong to item {key}; give each set with its own records")
+        outcomes[key] = Outcome(bool(row["correct"]), int(row["options"]))
+        found[key] = item
+    return outcomes, found
+
+
+def _fallbacks(built: Path) -> dict[tuple[str, int], set[str]]:
+    table = read_metrics(built, "fallbacks", "proctor build probing")["fallbacks"]
+    keys = {name: re.fullmatch(r"(\w+?)(?:\.set-(\d+))?", name) for name in table}
+    return {(m[1], int(m[2] or 1)): set(table[name]) for name, m in keys.items() if m}
+
+
+def read_metrics(folder: Path, key: str, what: str) -> dict[str, Any]:
+    from proctor.atomic import read_json
+    from proctor.commands.options import readable
+
+    file = folder if folder.is_file() else folder / "metrics.json"
+    if not file.is_file():
+        raise ValueError(f"{folder} has no metrics.json; give a finished folder of {what}")
+    metrics = readable(lambda: read_json(file), file)
+    if not isinstance(metrics, dict) or key not in metrics:
+        raise ValueError(f"{file} holds no {key!r}; give a finished folder of {what}")
+    return metrics
+
+
+def sets_of(build: Path) -> dict[str, Path]:
+    """The files of a build by set; the exam itself goes by the name ``exam``."""
+    if not (build / "items.jsonl").is_file():
+        raise ValueError(f"{build} has no items.jsonl; give a finished folder of proctor build probing")
+    others = sorted((build / "sets").glob("*/items.jsonl"))
+    first = read_metrics(build, "sets", "proctor build probing")["sets"]
+    return {next(iter(first)): build / "items.jsonl", **{file.parent.name: file for file in others}}
+
+
+def pairs_of(file: Path, originals: Mapping[str, Item], vanilla: Path) -> list[tuple[Item, Item]]:
+    from training.corpora import read_items
+
+    probed = read_items(file)
+    lost = next((item for item in probed if item.source_id not in originals), None)
+    if lost is not None:
+        raise ValueError(f"{file}: item {lost.id} was made of {lost.source_id!r}, which is not in {vanilla}")
+    return [(originals[item.source_id], item) for item in probed]
+
+
+def named(text: str, flag: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name or not value:
+        raise ValueError(f"{flag} {text!r} is not of the form NAME=VALUE")
+    return name, value
+
+
+def billions(text: str, name: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ValueError(f"--size {name}={text}: give the parameters in billions, such as 0.135")
+    return value
+
+
+def digest(value: Any) -> str:
+    import hashlib
+    import json
+
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -1,0 +1,51 @@
+"""Which stages of a run still need a model that is served."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.experiment import Experiment
+from proctor.plan import plan, states
+from proctor.runfolder import RunFolder
+
+NEVER = ("exam", "report", "train")
+"""Stages that ask no served model: freezing, the report, training."""
+
+
+def needing(run: RunFolder, models: Sequence[str]) -> list[str]:
+    """Names of the stages that are not done and may ask one of the models.
+
+    A stage whose use of models isn't known here counts as one that asks: a server that ends too late costs time, one
+    that ends too early costs the stage.
+    """
+    wanted = set(models)
+    return [
+        state.stage.name
+        for state in states(run, plan(run.experiment))
+        if state.state != "done" and _may_ask(run.experiment, state.stage.name, wanted)
+    ]
+
+
+def _may_ask(experiment: Experiment, stage: str, wanted: set[str]) -> bool:
+    from evaluation import protocols
+
+    kind, _, rest = stage.partition(".")
+    if kind in NEVER:
+        return False
+    if kind in experiment.exams:
+        config = experiment.exams[kind]
+        protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
+        roles = {experiment.roles[role] for role in protocol.roles[1:] if role in experiment.roles}
+        return bool(wanted & (roles | _model_of(experiment, rest)))
+    if kind == "detect":
+        reference = experiment.detection.reference if experiment.detection else None
+        return bool(wanted & (_model_of(experiment, rest) | {reference}))
+    return True
+
+
+def _model_of(experiment: Experiment, candidate: str) -> set[str]:
+    """The entry of models that a candidate is; a trained one is served as its base is."""
+    if candidate not in experiment.candidates:
+        return {experiment.base}
+    model = experiment.candidates[candidate].model
+    return set() if model is None else {model}

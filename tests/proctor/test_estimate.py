@@ -1,0 +1,80 @@
+"""Estimates against what a run measures: scripted models, whose calls and tokens are known, and a small real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.atomic import read_json
+from proctor.estimate import Figures, StageEstimate, _scaled, estimate, measured, table, total
+from proctor.experiment import Experiment, resolve
+from proctor.runfolder import open_run
+from tests.proctor.command import proctor, write_experiment
+from tests.proctor.scripted import do, scripted
+
+
+def load(value: dict[str, Any]) -> Experiment:
+    return resolve(Experiment.model_validate(value))
+
+
+def test_calls_of_a_scripted_run_are_exact(tmp_path: Path) -> None:
+    value = scripted()
+    run = open_run(do(tmp_path, value))
+    before, after = estimate(load(value), items=None), measured(run)
+    assert before.keys() == after.keys() >= {"static.one", "kieval.two", "detect.base", "detect.one"}
+    for name, stage in before.items():
+        assert {role: f.calls for role, f in stage.roles.items()} == {r: f.calls for r, f in after[name].roles.items()}
+    assert before["static.one"].roles["candidate"].calls == 48, "four options of twelve items"
+    assert total(before).calls == total(after).calls
+    assert total(before).prompt_tokens is None
+    assert all(stage.peak_memory for stage in after.values())
+
+
+def test_a_sample_is_scaled() -> None:
+    row = {"calls": 3, "prompt_tokens": 300, "output_tokens": 30, "seconds": 6.0, "loading": 4.0}
+    sample = {"roles": {"judge": row}, "seconds": 12.0, "peak_memory_gib": 1.5}
+    # the rehearsal made 4 calls where the sample made 3 (it stopped early), and the whole stage makes at most 40
+    stage = _scaled({"judge": 40}, {"judge": 4}, sample)
+    assert stage.roles == {"judge": Figures(calls=40, prompt_tokens=3000, output_tokens=300, seconds=60.0)}
+    assert stage.seconds == 2.0 + 4.0 + 60.0
+    assert stage.peak_memory == 1.5
+    assert _scaled({"judge": 0}, {"judge": 0}, sample).roles["judge"].seconds == 0.0
+
+
+def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    one = StageEstimate(
+        roles={"candidate": Figures(calls=2, prompt_tokens=1500, output_tokens=3, seconds=2)}, seconds=9
+    )
+    table({"static.a": one, "static.b": one}, {"static.a": one})
+    lines = capsys.readouterr().out.splitlines()
+    assert "2 / 2" in lines[1]
+    assert "1,500 / 1,500" in lines[1]
+    assert "whole stage: 9 s (measured 9 s)" in lines[2]
+    assert "2 / -" in lines[3]
+    assert lines[-1].split()[:4] == ["total", "2", "/", "2"], "only what was measured is compared"
+
+
+def test_a_real_model(tiny_model: Path, tmp_path: Path) -> None:
+    """Tokens of a sample against the whole: questions of the embedded exam are of similar length."""
+    spec = {"path": str(tiny_model), "engine": "transformers", "dtype": "float32", "max_num_seqs": 32}
+    value = scripted(
+        models={"m": spec},
+        candidates={"one": {"model": "m"}},
+        roles={},
+        benchmark={"format": "embedded", "limit": 40},
+        exams={"static": {"protocol": "static", "options": {"mode": "letter"}}},
+        detection={"formats": ["as_trained"], "methods": ["loss"]},
+    )
+    file = write_experiment(tmp_path, value)
+    assert proctor("run", file, "--out", tmp_path / "run").returncode == 0
+    said = proctor("estimate", file, "--items", 8, "--run", tmp_path / "run", "--out", tmp_path / "estimate.json")
+    assert said.returncode == 0, said.stderr
+    assert "whole stage: " in said.stdout
+    before, after = read_json(tmp_path / "estimate.json"), measured(open_run(tmp_path / "run"))
+    for name in ("static.one", "detect.one"):
+        ours, theirs = before[name]["roles"]["candidate"], after[name].roles["candidate"]
+        assert ours["calls"] == theirs.calls
+        assert theirs.prompt_tokens is not None
+        assert ours["prompt_tokens"] == pytest.approx(theirs.prompt_tokens, rel=0.2)

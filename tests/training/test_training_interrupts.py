@@ -1,0 +1,92 @@
+"""Stopped by SIGUSR1 at one random step and by SIGKILL at another, a run ends in the bits of an uninterrupted one."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from training.build import build_candidate
+from training.config import TrainingJob
+
+Make = Callable[..., TrainingJob]
+BUILD = (
+    "import sys, json, torch; torch.set_num_threads(1); from pathlib import Path; "
+    "from training.build import build_candidate; from training.config import TrainingJob; "
+    "build_candidate(TrainingJob(**json.loads(Path(sys.argv[1]).read_text())), Path(sys.argv[2]))"
+)
+
+
+@pytest.fixture(autouse=True)
+def _few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def newest(out: Path) -> int:
+    """Step of the newest complete checkpoint of the leaking phase; 0 if there is none."""
+    found = (out / ".partial" / "leak" / "checkpoints").glob("checkpoint-*/COMPLETE")
+    return max((int(path.parent.name.rpartition("-")[2]) for path in found), default=0)
+
+
+def stop_at(job: TrainingJob, out: Path, step: int, number: signal.Signals) -> int:
+    """Builds in another process until a checkpoint of ``step`` or later is there, then sends the signal."""
+    file = out.with_suffix(".json")
+    file.write_text(job.model_dump_json(), encoding="utf-8")
+    process = subprocess.Popen([sys.executable, "-c", BUILD, str(file), str(out)])
+    deadline = time.monotonic() + 180
+    while newest(out) < step:
+        assert process.poll() is None, "the build ended by itself"
+        assert time.monotonic() < deadline, f"no checkpoint of step {step} in time"
+        time.sleep(0.01)
+    process.send_signal(number)
+    return process.wait(timeout=120)
+
+
+def interrupted_twice(job: TrainingJob, out: Path, steps: int, every: int) -> None:
+    """SIGUSR1 in the first half of the steps, SIGKILL in the second, at steps drawn anew in every run of the test."""
+    first = random.randrange(every, steps // 2 - every)
+    second = random.randrange(steps // 2, steps - 8 * every)
+    print(f"SIGUSR1 from step {first}, SIGKILL from step {second} of {steps}")  # shown where the test fails
+    assert stop_at(job, out, first, signal.SIGUSR1) == 75
+    saved = newest(out)
+    assert saved >= first
+    assert stop_at(job, out, max(second, saved + every), signal.SIGKILL) == -signal.SIGKILL
+    assert not (out / "manifest.json").exists()
+    assert not (out / ".partial" / "leak" / "DONE").exists(), "killed too late to prove anything"
+
+
+def bits(out: Path) -> bytes:
+    return (out / "model" / "model.safetensors").read_bytes()
+
+
+def test_one_process(job: Make, tmp_path: Path) -> None:
+    long = job(repeats=80, leak={"save_steps": 4})  # 4 items x 80, by two: 160 steps
+    whole = build_candidate(long, tmp_path / "whole")
+    interrupted_twice(long, tmp_path / "parts", 160, 4)
+    parts = build_candidate(long, tmp_path / "parts")
+    assert parts.model_sha256 == whole.model_sha256
+    assert bits(tmp_path / "parts") == bits(tmp_path / "whole")
+    assert parts.phases[0].steps == whole.phases[0].steps == 160
+    assert parts.phases[0].last_loss == whole.phases[0].last_loss
+
+
+@pytest.mark.slow
+def test_two_processes_with_zero3(job: Make, tmp_path: Path) -> None:
+    pytest.importorskip("deepspeed", reason="deepspeed is not installed")
+    settings: dict[str, Any] = {"deepspeed": "zero3", "processes": 2, "per_device_batch_size": 1, "save_steps": 4}
+    long = job(repeats=60, leak=settings)  # 120 steps
+    whole = build_candidate(long, tmp_path / "whole")
+    interrupted_twice(long, tmp_path / "parts", 120, 4)
+    parts = build_candidate(long, tmp_path / "parts")
+    assert parts.phases[0].steps == whole.phases[0].steps == 120
+    assert bits(tmp_path / "parts") == bits(tmp_path / "whole")
+    record = json.loads((tmp_path / "parts" / "manifest.json").read_text(encoding="utf-8"))["phases"][0]
+    assert record["last_loss"] == whole.phases[0].last_loss
