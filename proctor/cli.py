@@ -20,6 +20,8 @@ from proctor.commands import (  # noqa: E402
     agree,
     analyse,
     build,
+    cluster,
+    compare,
     conversations,
     estimating,
     idgen,
@@ -50,8 +52,11 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 
 app.command("run")(runs.run)
+app.command("submit")(cluster.submit)
+app.command("cancel")(cluster.cancel)
 app.command("status")(runs.status)
 app.command("report")(runs.report)
+app.command("compare")(compare.compare)
 app.command("check")(runs.check)
 app.command("stage")(runs.stage)
 app.command("estimate")(estimating.estimate)
@@ -93,7 +98,7 @@ def main() -> None:
     except RuntimeError as error:
         if type(error).__name__ == "ServerGone":  # by its name: the class is not imported where nothing is served
             _fail(str(error), INTERRUPTED)
-        if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.")):
+        if type(error) is RuntimeError or type(error).__module__.startswith(("serving.", "training.", "slurm.")):
             _fail(str(error), 1)
         raise
     except Exception as error:

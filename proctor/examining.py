@@ -9,11 +9,12 @@ from typing import Any
 
 from evaluation.items import Item
 from evaluation.protocols.base import ExamProtocol
-from proctor.atomic import write_json, write_jsonl
+from proctor.atomic import read_json, read_jsonl, write_json, write_jsonl
 from serving.cast import Cast, Mode
 from serving.ledger import Ledger
 from serving.models import ModelSpec
 from serving.scheduler import run_dialogues, wave_size
+from serving.scheduler import shard as waves_of
 
 Report = Callable[[int, int, str], None]
 """(done, total, note): progress of a stage."""
@@ -33,36 +34,83 @@ def examine(
     report: Report,
     extra: Callable[[Item], Mapping[str, Any]] = lambda item: {},
     max_failure_rate: float = 1.0,
+    shard: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
     """Runs the protocol and writes records.jsonl, metrics.json and usage.json into ``folder``; returns the metrics.
 
     extra: fields added to each record after the protocol's own (e.g. the half an item belongs to)
     max_failure_rate: share of items without a result above which this is a RuntimeError (the files are written all the
         same, for whoever looks into it)
+    shard: (index, count): only that part's whole waves, so that every batch is one of the whole exam's; no metrics
     """
     ledger = Ledger(ledger_folder)
     done = 0
+    largest = min(spec.max_num_seqs for spec in models.values())
+    size = wave or wave_size(len(items), largest, single_step=protocol.name in SINGLE_STEP)
+    chosen = list(range(len(items))) if shard is None else _positions(len(items), size, *shard)
 
     def note(text: str) -> None:
-        report(done, len(items), text)
+        report(done, len(chosen), text)
 
     def finished(count: int) -> None:
         nonlocal done
         done += count
-        report(done, len(items), "examining")
+        report(done, len(chosen), "examining")
 
-    dialogues = list(protocol.dialogues(items))
+    everything = list(protocol.dialogues(items))
+    dialogues = [everything[position] for position in chosen]
     with Cast(models, ledger=ledger, mode=mode, on_start=note) as cast:
-        largest = min(spec.max_num_seqs for spec in models.values())
-        size = wave or wave_size(len(items), largest, single_step=protocol.name in SINGLE_STEP)
         records = run_dialogues(dialogues, cast, wave=size, on_done=finished)
         usage = {role: asdict(value) for role, value in cast.usage.items()}
     ledger.close()
-    rows = [{**record, **extra(item)} for record, item in zip(records, items, strict=True)]
+    rows = [{**record, **extra(items[position])} for record, position in zip(records, chosen, strict=True)]
+    write_json(folder / "usage.json", {"roles": usage, "ledger_bad_lines": ledger.bad_lines, "wave": size})
+    if shard is not None:
+        write_jsonl(folder / "records.jsonl", rows)
+        return {}
+    return _conclude(protocol, rows, mode, folder, max_failure_rate)
+
+
+def merge(
+    protocol: ExamProtocol,
+    items: Sequence[Item],
+    parts: Sequence[Path],
+    *,
+    mode: Mode,
+    folder: Path,
+    max_failure_rate: float = 1.0,
+) -> dict[str, Any]:
+    """The files of an exam from the folders of all its shards, as ``examine`` would have written them."""
+    accounts = [read_json(part / "usage.json") for part in parts]
+    size = int(accounts[0]["wave"])
+    rows: list[dict[str, Any]] = [{}] * len(items)
+    for index, part in enumerate(parts):
+        positions = _positions(len(items), size, index, len(parts))
+        for position, row in zip(positions, read_jsonl(part / "records.jsonl"), strict=True):
+            rows[position] = row
+    roles: dict[str, dict[str, float]] = {}
+    for account in accounts:
+        for role, usage in account["roles"].items():
+            total = roles.setdefault(role, dict.fromkeys(usage, 0))
+            for key, value in usage.items():
+                total[key] += value
+    bad = sum(account["ledger_bad_lines"] for account in accounts)
+    write_json(folder / "usage.json", {"roles": roles, "ledger_bad_lines": bad, "wave": size, "shards": len(parts)})
+    return _conclude(protocol, rows, mode, folder, max_failure_rate)
+
+
+def _positions(items: int, size: int, index: int, count: int) -> list[int]:
+    """Where in the exam the items of a shard stand."""
+    everything = range(items)
+    return list(waves_of([everything[start : start + size] for start in range(0, items, size)], index, count))
+
+
+def _conclude(
+    protocol: ExamProtocol, rows: list[dict[str, Any]], mode: Mode, folder: Path, max_failure_rate: float
+) -> dict[str, Any]:
     metrics = {"schedule": mode, **protocol.summarise(rows)}
     write_jsonl(folder / "records.jsonl", rows)
     write_json(folder / "metrics.json", metrics)
-    write_json(folder / "usage.json", {"roles": usage, "ledger_bad_lines": ledger.bad_lines, "wave": size})
     failures = int(metrics.get("unscored", 0))
     if failures > max_failure_rate * len(rows):
         raise RuntimeError(

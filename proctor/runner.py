@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from proctor.plan import State, plan, states
 from proctor.runfolder import RunFolder
+from proctor.stagefolder import StageFolder
 
 INTERRUPTED = 75
 
@@ -48,41 +50,74 @@ def run_all(run: RunFolder, *, only: str | None = None) -> int:
 
 
 def _run_stage(run: RunFolder, name: str, digest: str, place: str) -> None:
+    started = start_stage(run, name, digest)
+    try:
+        with _shown(f"{place} {name}") as show:
+            while started.process.poll() is None:
+                show(started.progress())
+                time.sleep(0.2)
+    except BaseException:
+        started.end()
+        raise
+    print(f"{place} {name}: done in {conclude(started):.0f} s", flush=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """A stage in its process. begin: where in its log this process begins, in bytes; start: on the monotonic clock"""
+
+    name: str
+    folder: StageFolder
+    process: subprocess.Popen[bytes]
+    begin: int
+    start: float
+
+    @property
+    def log(self) -> Path:
+        return self.folder.path / "log.txt"
+
+    def progress(self) -> dict[str, Any]:
+        state = self.folder.read_progress()
+        if state and self.name.startswith("train."):  # the trainer tells step, loss and time left in its log
+            state["note"] = _last_line(self.log, self.begin)
+        return state
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=60)
+        self.process.kill()
+        self.process.wait()
+
+
+def start_stage(run: RunFolder, name: str, digest: str, devices: Sequence[str] | None = None) -> Started:
+    """Starts the stage's process. devices: the only GPUs it may see (None: all)"""
     folder = run.stage(name)
     folder.path.mkdir(parents=True, exist_ok=True)
     (folder.path / "progress.json").unlink(missing_ok=True)
-    log_path = folder.path / "log.txt"
-    start = time.monotonic()
-    with log_path.open("a", encoding="utf-8") as log:
-        log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')} {name}\n")
+    environment = {**os.environ, "PROCTOR_RUNNER": str(os.getpid()), "PYTHONUNBUFFERED": "1"}
+    shown = ""
+    if devices is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
+        shown = f" on GPUs {','.join(devices) or 'none'}"
+    with (folder.path / "log.txt").open("a", encoding="utf-8") as log:
+        log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')} {name}{shown}\n")
         log.flush()
-        begin = log.tell()
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments, no shell
             [sys.executable, "-P", "-m", "proctor.cli", "stage", str(run.path), name, "--digest", digest],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "PROCTOR_RUNNER": str(os.getpid()), "PYTHONUNBUFFERED": "1"},
+            env=environment,
         )
-        try:
-            with _shown(f"{place} {name}") as show:
-                while process.poll() is None:
-                    state = folder.read_progress()
-                    if state and name.startswith("train."):  # the trainer tells step, loss and time left in its log
-                        state["note"] = _last_line(log_path, begin)
-                    show(state)
-                    time.sleep(0.2)
-        except BaseException:
-            process.send_signal(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=60)
-            process.kill()
-            process.wait()
-            raise
-    seconds = time.monotonic() - start
+        return Started(name=name, folder=folder, process=process, begin=log.tell(), start=time.monotonic())
+
+
+def conclude(started: Started) -> float:
+    """The seconds that a stage took whose process has ended. StageFailed says what went wrong."""
+    name, process, log_path, begin = started.name, started.process, started.log, started.begin
     if process.returncode == 0:
-        print(f"{place} {name}: done in {seconds:.0f} s", flush=True)
-        return
+        return time.monotonic() - started.start
     if process.returncode == INTERRUPTED or process.returncode in (-signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL):
         raise StageFailed(
             f"stage {name} was interrupted (exit code {process.returncode}) and can go on: run the same command again\n"

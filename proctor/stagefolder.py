@@ -26,7 +26,7 @@ from proctor.atomic import write_json, write_text
 
 HEARTBEAT_S = 10.0
 STALE_S = 90.0
-KEPT = {"LOCK", "LOCK.guard", "log.txt", "stale", "progress.json", "INPUTS"}
+KEPT = {"LOCK", "LOCK.guard", "log.txt", "stale", "progress.json", "INPUTS", "shards"}
 
 
 class StageBusy(RuntimeError):
@@ -99,6 +99,12 @@ class StageFolder:
             return {}
         return value if isinstance(value, dict) else {}
 
+    # parts
+
+    def shard(self, index: int, count: int) -> StageFolder:
+        """Where one part of the stage's work is done."""
+        return StageFolder(self.path / "shards" / f"{index}-of-{count}")
+
     # lock
 
     @contextlib.contextmanager
@@ -115,7 +121,8 @@ class StageFolder:
         text = json.dumps(owner)
         # judging a lock dead and replacing it is one step: two processes must not both take it over
         with (self.path / "LOCK.guard").open("w") as guard:
-            fcntl.flock(guard, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # a file system without locks: the window is milliseconds
+                fcntl.flock(guard, fcntl.LOCK_EX)
             holder = self.holder()
             if holder is not None:
                 raise StageBusy(
@@ -140,7 +147,8 @@ class StageFolder:
                     file.unlink()
 
     def holder(self) -> dict[str, Any] | None:
-        """Who holds the lock and is alive: on this host judged by its process, elsewhere by its heartbeat."""
+        """Who holds the lock and is alive: on this host judged by its process, elsewhere by its SLURM job, or where
+        SLURM can't say, by its heartbeat."""
         file = self.path / "LOCK"
         try:
             owner: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -150,6 +158,13 @@ class StageFolder:
             return None
         if host == socket.gethostname():
             return owner if start is not None and start == process_start(pid) else None
+        job = owner.get("job")
+        if job and job != os.environ.get("SLURM_JOB_ID"):  # this very job, restarted on another node, seems alive
+            from slurm.submitter import alive
+
+            known = alive(str(job))
+            if known is not None:
+                return owner if known else None
         return owner if age < STALE_S else None
 
 

@@ -18,7 +18,7 @@ import os
 import socket
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -179,6 +179,16 @@ class Ledger:
         if line is None:
             raise RuntimeError(f"ledger segment {place.path} changed while it was read (offset {place.offset})")
         return line
+
+
+def read_lines(folder: Path) -> Iterator[dict[str, Any]]:
+    """Every whole batch of a folder's segments, in order: for whoever reads what was asked and answered."""
+    for segment in sorted(folder.glob("*.jsonl")):
+        with segment.open("rb") as stream:
+            for raw in stream:
+                line = _parse(raw) if raw.endswith(b"\n") else None
+                if line is not None and "batch" in line:
+                    yield line
 
 
 def _line(value: dict[str, Any]) -> bytes:

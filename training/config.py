@@ -71,7 +71,8 @@ class TrainingConfig(Strict):
     bucketing: rows of like length share a batch, so that little padding is computed (still shuffled by the seed)
     deepspeed: ``zero2``, ``zero3``, ``zero3_offload`` (configs/deepspeed) or a path to a DeepSpeed JSON file
     processes: per node, one per GPU; more than one, or any DeepSpeed, is started through torchrun
-    rendezvous: host:port that all nodes reach; needed where nodes > 1
+    rendezvous: host:port that all nodes reach, needed where nodes > 1; ``auto``: $PROCTOR_RENDEZVOUS, which a job's
+        script sets to its first node
     save_steps: optimiser steps between checkpoints; None: only when the job is asked to stop
     save_total_limit: checkpoints kept; at least 2, for one may be half written when the job is killed
     device_memory: GiB of a GPU, which ``proctor check`` compares its estimate with (None: nothing is compared);
@@ -114,7 +115,7 @@ class TrainingConfig(Strict):
     @model_validator(mode="after")
     def _nodes_meet(self) -> TrainingConfig:
         if self.nodes > 1 and not self.rendezvous:
-            raise ValueError("nodes is above 1: set rendezvous to the first node's host:port")
+            raise ValueError("nodes is above 1: set rendezvous to the first node's host:port, or to auto under SLURM")
         return self
 
     @model_validator(mode="after")

@@ -97,6 +97,16 @@ def outcome(folder: Path, code: int) -> Trained:
     raise WorkerError(f"torchrun ended with code {code} and no worker said why (killed for memory? see the log above)")
 
 
+def meeting_point(config: TrainingConfig) -> str:
+    """host:port where the nodes of a job find each other. ValueError if it is left to a script that did not say."""
+    if config.rendezvous != "auto":
+        return str(config.rendezvous)
+    place = os.environ.get("PROCTOR_RENDEZVOUS")
+    if not place:
+        raise ValueError("rendezvous is auto, but PROCTOR_RENDEZVOUS is not set; submit it as a job, or set host:port")
+    return place
+
+
 def run_agent(folder: Path, config: TrainingConfig) -> int:
     """Starts torchrun on this node for the phase and waits for it; its exit code."""
     where = (
@@ -104,7 +114,7 @@ def run_agent(folder: Path, config: TrainingConfig) -> int:
         if config.nodes == 1
         else [
             *("--nnodes", str(config.nodes), "--node-rank", str(node_rank())),
-            *("--rdzv-backend", "c10d", "--rdzv-endpoint", str(config.rendezvous), "--rdzv-id", folder.name),
+            *("--rdzv-backend", "c10d", "--rdzv-endpoint", meeting_point(config), "--rdzv-id", folder.name),
         ]
     )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -19,8 +19,8 @@ PROTOCOLS = {
     "kieval": "evaluation.protocols.kieval:KIEval",
     "mt_bench": "evaluation.protocols.mt_bench:MTBench",
     "pairwise": "evaluation.protocols.pairwise:Pairwise",
-    "idgen": "evaluation.protocols.idgen:IDGenExam",
     "probing.calibrate": "evaluation.protocols.probing_calibrate:ProbingCalibrate",
+    "idgen": "evaluation.protocols.idgen:IDGenExam",
 }
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from proctor.runfolder import RunFolder
 
 Override = Annotated[list[str], typer.Option("-s", "--set", help="Override a key: -s key.sub=value (repeatable).")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME by default.")]
@@ -21,6 +24,7 @@ def run(
     only: Annotated[str | None, typer.Option(help="Only this stage.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only so many items of the benchmark.")] = None,
     out: Out = None,
+    gpus: Annotated[str | None, typer.Option(help="Devices to share out: independent stages side by side.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, list the stages, run nothing.")] = False,
 ) -> None:
     """Run an experiment, or what is missing of it."""
@@ -30,6 +34,7 @@ def run(
     from proctor.preflight import check_models, preflight
     from proctor.runfolder import RunFolder, check_free, create
     from proctor.runner import run_all
+    from proctor.side_by_side import check_devices, read_devices, run_side_by_side
     from proctor.stagefolder import StageFolder
 
     began = time.monotonic()
@@ -39,6 +44,9 @@ def run(
     check_free(folder, loaded.name)
     check_models(loaded)
     stages = plan(loaded)
+    devices = None if gpus is None else read_devices(gpus)
+    if devices is not None:
+        check_devices(stages, devices)
     if only is not None:
         find(stages, only)
     former = states(RunFolder(folder, loaded), stages)
@@ -62,7 +70,10 @@ def run(
     with StageFolder(folder).lock():  # one runner per run folder: a second one would change the experiment under it
         made = create(folder, loaded)
         write_environment(made.path, loaded)
-        run_all(made, only=only)
+        if devices is None:
+            run_all(made, only=only)
+        else:
+            run_side_by_side(made, devices, only=only)
     if only is None:
         _show_report(folder)
 
@@ -80,47 +91,39 @@ def _as_interrupt(*_: object) -> None:
 
 
 def status(run: RunPath) -> None:
-    """Show where each stage of a run stands."""
-    from proctor.plan import plan, states
+    """Show where each stage of a run stands, and its SLURM job where it has one."""
     from proctor.runfolder import open_run
+    from proctor.standing import standing
 
-    opened = open_run(run)
-    for state in states(opened, plan(opened.experiment)):
-        folder = opened.stage(state.stage.name)
-        holder = folder.holder()
-        progress = folder.read_progress()
-        shown = state.state
-        note = ""
-        if holder is not None:
-            shown = "running"
-            note = f"process {holder['pid']} on {holder['host']}"
-        elif state.state in ("ready", "stale") and progress:
-            shown = "interrupted"
-        if progress and shown in ("running", "interrupted"):
-            note = f"{progress.get('done')}/{progress.get('total')} {progress.get('note', '')} {note}".rstrip()
-        log = folder.path / "log.txt"
-        if shown == "interrupted" and log.is_file():
-            last = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-            note += f" | {last[-1][:120]}" if last else ""
-        print(f"{state.stage.name:28} {shown:12} {note}".rstrip())
+    for line in standing(open_run(run)):
+        print(line)
 
 
-def report(run: RunPath) -> None:
-    """Write the report of a run again and print its table."""
-    from proctor.plan import plan, states
+def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]) -> None:
+    """Write the report of a run again, from its folder alone, and print its table. A run may be unfinished."""
+    from proctor.report.summary import expected, finished
     from proctor.report.write import write_report
     from proctor.runfolder import open_run
+    from proctor.stagefolder import StageFolder
 
-    opened = open_run(run)
-    missing = [
-        state.stage.name
-        for state in states(opened, plan(opened.experiment))
-        if state.state != "done" and state.stage.name != "report"
-    ]
-    if missing:
-        raise ValueError(f"{run}: not done yet: {', '.join(missing)}; run 'proctor run' with its experiment first")
-    write_report(opened, opened.stage("report").path)
-    _show_report(opened.path)
+    for opened in [open_run(run) for run in runs]:
+        missing = [name for name in expected(opened) if not finished(opened, name)]
+        with StageFolder(opened.stage("report").path).lock():
+            write_report(opened, opened.stage("report").path, outdated=_outdated(opened))
+        _show_report(opened.path)
+        if missing:
+            print(f"not finished: {', '.join(missing)}; run 'proctor run' with its experiment to complete it")
+
+
+def _outdated(opened: RunFolder) -> list[str]:
+    """Stages whose inputs changed since; none where that can't be told: the models or files are not on this machine."""
+    from proctor.plan import plan, states
+
+    try:
+        found = states(opened, plan(opened.experiment))
+    except (ValueError, OSError):
+        return []
+    return [state.stage.name for state in found if state.state == "stale" and state.stage.name != "report"]
 
 
 def check(
@@ -172,11 +175,31 @@ def stage(
     run: RunPath,
     name: Annotated[str, typer.Argument(metavar="STAGE")],
     digest: Annotated[str | None, typer.Option(help="What its inputs must be (given by runners).")] = None,
+    shard: Annotated[str | None, typer.Option(help="Only this part of an exam: I/N, counted from 0.")] = None,
+    merge: Annotated[int | None, typer.Option(help="Make its outputs from that many shards.", min=2)] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for another process that has the stage.")] = False,
 ) -> None:
-    """Do one stage of a run in this process (what runners and jobs call)."""
+    """Do one stage of a run in this process (what runners and jobs call). SIGUSR1 interrupts it: exit code 75."""
+    import os
+
+    from proctor.interruption import stop_on_usr1
     from proctor.runfolder import open_run
-    from proctor.work import do_stage, end_with_runner
+    from proctor.work import do_shard, do_stage, end_with_runner, follow
 
     end_with_runner()
-    if not do_stage(open_run(run), name, digest=digest):
-        print(f"stage {name} is done already")
+    with stop_on_usr1():
+        if os.environ.get("SLURM_NODEID", "0") != "0":
+            follow(open_run(run), name)
+        elif shard is not None:
+            index, count = _shard(shard)
+            if not do_shard(open_run(run), name, index, count, digest=digest, wait=wait):
+                print(f"shard {shard} of stage {name} is done already")
+        elif not do_stage(open_run(run), name, digest=digest, merge=merge, wait=wait):
+            print(f"stage {name} is done already")
+
+
+def _shard(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit()):
+        raise ValueError(f"--shard {text!r} is not of the form I/N, e.g. 0/4")
+    return int(index), int(count)

@@ -9,12 +9,15 @@ from detection.audit import exam_texts, verdict
 from detection.blind import blind_baseline
 from detection.bootstrap import paired_difference
 from detection.loss_gap import item_losses, loss_gap
+from detection.metrics import benjamini_hochberg
+from detection.verdict import FALSE_DISCOVERY_RATE, HEADLINE
 from evaluation import protocols
 from evaluation.statistics import mcnemar, paired_bootstrap
 from proctor.atomic import read_json, read_jsonl
 from proctor.detecting import SET_TESTS
-from proctor.experiment import Experiment
+from proctor.experiment import ExamConfig, Experiment
 from proctor.frozen import FrozenExam, read_exam
+from proctor.report.compared import auc_difference, gap_difference, paired
 from proctor.runfolder import RunFolder
 from proctor.stages.detect import CONTROL
 
@@ -36,6 +39,8 @@ def summarise_run(run: RunFolder) -> dict[str, Any]:
         for name in experiment.candidates:
             if name != reference:
                 candidates[name]["against_" + reference] = _against(run, name, reference)
+                candidates[name]["differences"] = differences(run, name, run, reference)
+        adjust([row for c in candidates.values() for row in c.get("differences", {}).values()])
     return {
         "schema": SCHEMA,
         "name": experiment.name,
@@ -43,21 +48,84 @@ def summarise_run(run: RunFolder) -> dict[str, Any]:
         "mode": experiment.mode,
         "items": len(exam.items),
         "leaked": len(exam.leaked),
+        "reference": reference,
+        "chance": _chance(exam),
+        "missing": [name for name in expected(run) if not finished(run, name)],
         "blind_baseline": None if blind is None else _blind_json(blind),
         "candidates": candidates,
     }
 
 
+def _chance(exam: FrozenExam) -> float | None:
+    """Share right by guessing among each item's options; None for open questions."""
+    shares = [1 / len(item.choices) for item in exam.items if item.choices]
+    return sum(shares) / len(shares) if shares and len(shares) == len(exam.items) else None
+
+
+def expected(run: RunFolder) -> list[str]:
+    """The stages of the experiment before the report, by name, in the plan's order."""
+    experiment = run.experiment
+    own = [f"exam.{name}" for name, exam in experiment.exams.items() if exam.benchmark is not None]
+    own += [f"build.{name}" for name in experiment.builds]
+    trained = [f"train.{name}" for name, candidate in experiment.candidates.items() if candidate.recipe is not None]
+    filters = [f"prefilter.{name}" for name, exam in experiment.exams.items() if exam.prefilter]
+    sat = [f"{exam}.{name}" for exam in experiment.exams for name in experiment.candidates]
+    audited = [f"detect.{name}" for name in dict.fromkeys([CONTROL, *experiment.candidates])]
+    return ["exam", *own, *trained, *filters, *(name for name in [*sat, *audited] if contains(experiment, name))]
+
+
+def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, dict[str, Any]]:
+    """Paired differences of two candidates, of one run or two, by ``exam/half`` and of the detectors.
+
+    Keys: ``static/leaked``, ``kieval/untouched``, ...; ``loss_gap``; ``auc`` (of the headline detector). Only items
+    that both have enter; a key is missing where there are none.
+    """
+    found: dict[str, dict[str, Any] | None] = {}
+    for exam in a.experiment.exams:
+        mine, theirs = records(a, f"{exam}.{one}"), records(b, f"{exam}.{other}")
+        if mine is None or theirs is None or exam not in b.experiment.exams:
+            continue
+        for half in dict.fromkeys(str(row["half"]) for row in mine):
+            rows = [[r for r in one_side if r["half"] == half] for one_side in (mine, theirs)]
+            found[f"{exam}/{half}"] = paired(rows[0], rows[1], seed=a.experiment.seed)
+    mine, theirs = records(a, f"detect.{one}"), records(b, f"detect.{other}")
+    if mine is not None and theirs is not None:
+        found["loss_gap"] = gap_difference(mine, theirs)
+        found["auc"] = auc_difference(mine, theirs, HEADLINE[0], seed=a.experiment.seed)
+    return {key: row for key, row in found.items() if row is not None}
+
+
+def adjust(rows: list[dict[str, Any]]) -> None:
+    """Adds ``p_adjusted`` (Benjamini-Hochberg over all rows of a report) and ``significant``.
+
+    Significant at 5%: by the adjusted p-value; without a p-value by an interval that leaves out 0.
+    """
+    for row, p in zip(rows, benjamini_hochberg([row["p_value"] for row in rows]), strict=True):
+        low, high = row["interval"]
+        row["p_adjusted"] = p
+        row["significant"] = (low > 0 or high < 0) if p is None else p <= FALSE_DISCOVERY_RATE
+
+
 def exam_of(experiment: Experiment, protocol: str) -> str | None:
     """The first exam of leaked and untouched items that uses a protocol: the contamination table has its figures."""
-    found = (n for n, exam in experiment.exams.items() if exam.protocol == protocol and exam.benchmark is None)
+    found = (n for n, exam in experiment.exams.items() if exam.protocol == protocol and has_halves(exam))
     return next(found, None)
 
 
+def has_halves(exam: ExamConfig) -> bool:
+    """Whether an exam is held on the experiment's own items: those of another benchmark or a build leaked to nobody."""
+    return exam.benchmark is None and exam.build is None
+
+
 def records(run: RunFolder, stage: str, part: str = "records.jsonl") -> Rows | None:
-    """The records of a stage that the experiment contains; what former experiments left in the folder is not read."""
+    """The records of a finished stage that the experiment contains; what former experiments left is not read."""
     file = run.stage(stage).path / part
-    return read_jsonl(file) if file.is_file() and contains(run.experiment, stage) else None
+    return read_jsonl(file) if file.is_file() and contains(run.experiment, stage) and finished(run, stage) else None
+
+
+def finished(run: RunFolder, stage: str) -> bool:
+    """Whether a stage's marker is there. Of an unfinished stage nothing counts, even if its files are there."""
+    return (run.stage(stage).path / "DONE").is_file()
 
 
 def contains(experiment: Experiment, stage: str) -> bool:
@@ -67,6 +135,8 @@ def contains(experiment: Experiment, stage: str) -> bool:
         config = experiment.detection
         chosen = None if config is None else config.candidates
         return config is not None and (candidate == CONTROL or chosen is None or candidate in chosen)
+    if kind == "build":
+        return candidate in experiment.builds
     if kind in ("exam", "prefilter") and candidate:
         own = experiment.exams.get(candidate)
         return own is not None and (own.prefilter if kind == "prefilter" else own.benchmark is not None)
@@ -92,7 +162,7 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
         if rows is None:
             continue
         protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
-        names = ("leaked", "untouched") if config.benchmark is None else ("all",)
+        names = ("leaked", "untouched") if has_halves(config) else tuple(dict.fromkeys(r["half"] for r in rows))
         halves = {half: protocol.summarise([r for r in rows if r["half"] == half]) for half in names}
         row["exams"][exam_name] = halves
         if exam_name == exam_of(experiment, "static"):

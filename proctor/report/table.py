@@ -1,8 +1,9 @@
-"""The contamination table on the terminal."""
+"""Tables on the terminal."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from proctor.atomic import read_json
@@ -10,25 +11,30 @@ from proctor.report.columns import HEADER, rows
 
 
 def print_table(path: Path) -> None:
-    """Prints the table of a summary.json: a rich table on a terminal, aligned plain text elsewhere."""
+    """Prints the contamination table of a summary.json, and the verdicts."""
     summary = read_json(path)
-    lines = rows(summary)
     title = f"{summary['name']}: {summary['items']} items, {summary['leaked']} leaked; 95% intervals in brackets"
+    lines = [[cell.text for cell in line] for line in rows(summary)]
+    print_rows(title, HEADER, lines, left=("candidate", "verdict"))
+    for name, candidate in summary["candidates"].items():
+        if candidate.get("verdict"):
+            print(f"{name}: {candidate['verdict']['outcome']}: {candidate['verdict']['reason']}")
+
+
+def print_rows(title: str, header: Sequence[str], lines: Sequence[Sequence[str]], *, left: Sequence[str]) -> None:
+    """A rich table on a terminal, aligned plain text elsewhere. left: columns of words."""
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
 
         table = Table(title=title)
-        for name in HEADER:
-            table.add_column(name, justify="left" if name in ("candidate", "verdict") else "right")
+        for name in header:
+            table.add_column(name, justify="left" if name in left else "right")
         for line in lines:
-            table.add_row(*(cell.text.replace("[", "\\[") for cell in line))
+            table.add_row(*(text.replace("[", "\\[") for text in line))
         Console().print(table)
-    else:
-        widths = [max(len(name), *(len(line[i].text) for line in lines)) for i, name in enumerate(HEADER)]
-        print(title)
-        for line_texts in [list(HEADER), *([cell.text for cell in line] for line in lines)]:
-            print("  ".join(text.ljust(width) for text, width in zip(line_texts, widths, strict=True)).rstrip())
-    for name, candidate in summary["candidates"].items():
-        if candidate.get("verdict"):
-            print(f"{name}: {candidate['verdict']['outcome']}: {candidate['verdict']['reason']}")
+        return
+    widths = [max(len(name), *(len(line[i]) for line in lines)) for i, name in enumerate(header)]
+    print(title)
+    for texts in [list(header), *lines]:
+        print("  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip())

@@ -1,8 +1,13 @@
-"""Writes a run's report: summary.json, index.html, figures."""
+"""Writes a run's report: summary.json, tables, figures, transcripts, and the page last."""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,33 +16,67 @@ import jinja2
 from proctor import __version__
 from proctor.atomic import read_json, write_json, write_text
 from proctor.detecting import clean
-from proctor.report import dose, figures
-from proctor.report.columns import HEADER, HEADLINE, rows
-from proctor.report.columns import figure as columns_figure
+from proctor.report import dose, making
+from proctor.report.columns import Cell, Table, contamination, further_exams, headline
+from proctor.report.columns import figure as cell_of
+from proctor.report.evidence import Evidence
+from proctor.report.figures import draw_all
+from proctor.report.figures.accuracy_against_kieval import caption, points, regression
 from proctor.report.published import CONTAMINATION, beside
-from proctor.report.summary import contains, exam_of, records, summarise_run
+from proctor.report.summary import exam_of, summarise_run
+from proctor.report.tables import write_tables
+from proctor.report.transcripts import Index, write_transcripts
+from proctor.report.verdicts import verdict_lines
 from proctor.runfolder import RunFolder
 
-SHOWN_CHARACTERS = 4000
-SHOWN_PER_CANDIDATE = 12
-"""Transcripts on the page; all of them are in the stages' records.jsonl."""
 
+def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) -> list[str]:
+    """Reads the run folder, writes the report's files, returns their names.
 
-def write_report(run: RunFolder, folder: Path) -> list[str]:
-    """Reads the run folder, writes the report's files, returns their names."""
-    summary = clean(summarise_run(run))
-    found = figures.points(summary)
-    line = figures.regression(found)
+    Stages that are not done are left out and named on the page. outdated: stages whose inputs changed since they were
+    done; their figures are shown, with a warning. ValueError if not even the exam is frozen.
+    """
+    if not (run.stage("exam").path / "items.jsonl").is_file():
+        raise ValueError(f"{run.path}: not even the exam is frozen yet, so there is nothing to report; run it first")
+    summary = {**clean(summarise_run(run)), "outdated": list(outdated)}
+    found = points(summary)
     if found:
-        summary["accuracy_against_kieval"] = {"caption": figures.caption(line), **asdict(line)}
+        line = regression(found)
+        summary["accuracy_against_kieval"] = {"caption": caption(line), **asdict(line)}
     doses = dose.dose_response(run, summary)
     if doses is not None:
         summary["dose_response"] = clean(doses)
+    evidence = Evidence(run, summary)
     write_json(folder / "summary.json", summary)
-    drawing = figures.write_accuracy_against_kieval(found, line, folder / "figures") if found else ""
-    control = summary["candidates"].get("base", {}).get("detection", {}).get(HEADLINE)
-    curve = "" if doses is None else dose.write_figure(doses, control, folder / "figures")
+    for former in ("tables", "figures"):
+        shutil.rmtree(folder / former, ignore_errors=True)
+    tables = all_tables(evidence)
+    names = ["summary.json", *write_tables(list(tables.values()), folder / "tables")]
+    drawings = draw_all(evidence, folder / "figures")
+    index, pages = write_transcripts(evidence, folder)
     columns, published = beside(run.experiment.benchmark.format)
+    page = _page(
+        summary=summary,
+        verdicts=verdict_lines(summary),
+        tables=tables,
+        drawings=drawings,
+        index=index,
+        published_columns=columns,
+        published=published,
+        published_contamination=CONTAMINATION,
+        usage=making.usage(evidence),
+        failures=making.failures(evidence),
+        prompts=making.prompts(evidence),
+        limits=making.limits(evidence),
+        environment=read_json(run.path / "environment.json"),
+        checks=read_json(run.path / "checks.json"),
+        experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
+    )
+    write_text(folder / "index.html", page)
+    return [*names, *(file for drawing in drawings for file in drawing.files), *pages, "index.html"]
+
+
+def _page(*, index: Index, **values: Any) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("proctor.report", "templates"),
         autoescape=True,
@@ -45,87 +84,108 @@ def write_report(run: RunFolder, folder: Path) -> list[str]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template("index.html").render(
-        version=__version__,
-        summary=summary,
-        header=HEADER,
-        rows=rows(summary),
-        detection=_detection(summary),
-        exams=_exams(summary),
-        figure=drawing[drawing.find("<svg") :],
-        dose_figure=curve[curve.find("<svg") :],
-        dose_table=[] if doses is None else dose.table(doses),
-        published_columns=columns,
-        published=published,
-        published_contamination=CONTAMINATION,
-        transcripts=_transcripts(run),
-        usage=_usage(run),
-        environment=read_json(run.path / "environment.json"),
-        experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
+    templates = files("proctor.report") / "templates"
+    style, script = ((templates / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
+    digest = b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
+    return environment.get_template("index.html").render(
+        version=__version__, style=style, script=script, script_hash=digest, index=asdict(index), **values
     )
-    write_text(folder / "index.html", page)
-    shown = [*(["accuracy_against_kieval"] if found else []), *([] if doses is None else ["dose_response"])]
-    drawn = [f"figures/{name}.{kind}" for name in shown for kind in ("svg", "png")]
-    return ["summary.json", "index.html", *drawn]
 
 
-HEADLINES = ("accuracy", "score", "win_rate")
-"""The figure of a protocol's summary that stands for it, the first that it has; ``<name>_interval`` is its interval."""
+def all_tables(evidence: Evidence) -> dict[str, Table]:
+    """The report's tables by name; one without rows is left out."""
+    summary = evidence.summary
+    experiment = evidence.run.experiment
+    tabled = {protocol: exam_of(experiment, protocol) for protocol in ("static", "kieval")}
+    made = [
+        contamination(summary, tabled),
+        differences(summary),
+        exams(summary),
+        detectors(summary),
+        set_tests(summary),
+        dose.table(summary.get("dose_response", [])),
+    ]
+    return {table.name: table for table in made if table.rows}
 
 
-def _exams(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows exam and half x candidate: each exam's headline figure."""
+def differences(summary: dict[str, Any]) -> Table:
+    """Every candidate against the clean one, paired."""
+    header = ("candidate", "figure", "difference", "p", "p adjusted", "n")
+    body = []
+    for name, c in summary["candidates"].items():
+        for key, row in c.get("differences", {}).items():
+            body.append([Cell(name), Cell(key), *difference_cells(row)])
+    caption = (
+        f"Candidate minus {summary['reference']}, paired by item. Accuracies, scores and AUC on their own scale (0 to "
+        "1); loss gap in nats per token. p adjusted: Benjamini-Hochberg over this table. *: differs at 5%."
+    )
+    return Table("differences", caption, header, body)
+
+
+def difference_cells(row: dict[str, Any]) -> list[Cell]:
+    """Difference with interval, p, adjusted p and n of one paired comparison."""
+    from dataclasses import replace
+
+    shown = replace(cell_of(row["difference"], row["interval"], 1, 3), significant=row["significant"])
+    p_values = [Cell("-") if row[k] is None else Cell(f"{row[k]:.2g}", row[k]) for k in ("p_value", "p_adjusted")]
+    return [shown, *p_values, Cell(str(row["n"]), row["n"])]
+
+
+def exams(summary: dict[str, Any]) -> Table:
+    """Rows exam and half, a column per candidate: each exam's headline figure."""
     names = list(summary["candidates"])
-    table: dict[tuple[str, str, str], dict[str, str]] = {}
-    for name in names:
-        for exam, halves in summary["candidates"][name]["exams"].items():
-            for half, metrics in halves.items():
-                key = next((key for key in HEADLINES if key in metrics), None)
-                if key is not None and metrics["n"]:
-                    shown = columns_figure(metrics[key], metrics.get(f"{key}_interval"), 1, 3)
-                    table.setdefault((exam, half, key), {})[name] = f"{shown.text} (n {metrics['n']})"
-    return [
-        {"exam": exam, "half": half, "figure": key, "cells": [cells.get(name, "-") for name in names]}
-        for (exam, half, key), cells in table.items()
+    table: dict[tuple[str, str, str], dict[str, Cell]] = {}
+    counts: dict[tuple[str, str, str], set[int]] = {}
+    for exam, half, key in further_exams(summary, {}):
+        for name in names:
+            metrics = summary["candidates"][name]["exams"].get(exam, {}).get(half, {})
+            if metrics.get("n") and headline(metrics) == key:
+                table.setdefault((exam, half, key), {})[name] = cell_of(
+                    metrics[key], metrics.get(f"{key}_interval"), 1, 3
+                )
+                counts.setdefault((exam, half, key), set()).add(metrics["n"])
+    body = [
+        [*map(Cell, place), Cell("/".join(map(str, sorted(counts[place])))), *(cells.get(n, Cell("-")) for n in names)]
+        for place, cells in table.items()
     ]
+    return Table("exams", "Each exam's headline figure.", ("exam", "items", "figure", "n", *names), body)
 
 
-def _detection(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows score name x candidate, whole-text scores first."""
-    names = dict.fromkeys(name for c in summary["candidates"].values() for name in c["detection"])
-    ordered = sorted(names, key=lambda name: "/" in name)
-    return [
-        {"name": name, "cells": [c["detection"].get(name) for c in summary["candidates"].values()]} for name in ordered
-    ]
+def detectors(summary: dict[str, Any]) -> Table:
+    """Rows score name, a column per candidate: AUC. Whole-text scores first."""
+    names = list(summary["candidates"])
+    scores = dict.fromkeys(score for c in summary["candidates"].values() for score in c["detection"])
+    body = []
+    for score in sorted(scores, key=lambda score: "/" in score):
+        measured = [summary["candidates"][name]["detection"].get(score) or {} for name in names]
+        body.append([Cell(score), *(cell_of(m.get("auc"), m.get("auc_ci"), 1, 3) for m in measured)])
+    caption = 'AUC, leaked against untouched texts. "base" is the untouched base model: the control.'
+    return Table("detectors", caption, ("score", *names), body)
 
 
-def _transcripts(run: RunFolder) -> list[dict[str, Any]]:
-    exam = exam_of(run.experiment, "kieval")
-    found = []
-    if exam is not None:
-        items = {row["id"]: row for row in records(run, "exam", "items.jsonl") or []}
-        for name in run.experiment.candidates:
-            for row in (records(run, f"{exam}.{name}") or [])[:SHOWN_PER_CANDIDATE]:
-                found.append({"candidate": name, "item": items[row["item_id"]], **_shortened(row)})
-    return found
+def set_tests(summary: dict[str, Any]) -> Table:
+    """Rows candidate x set-level test: p-values, and the test's own headline figures."""
+    body = []
+    for name, c in summary["candidates"].items():
+        for test, figures in c["set_tests"].items():
+            p_values = [figures.get("p_value"), figures.get("p_value_adjusted")]
+            others = [
+                f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
+                for key, value in figures.items()
+                if isinstance(value, int | float) and not isinstance(value, bool) and key not in SET_COLUMNS
+            ]
+            body.append(
+                [
+                    Cell(name),
+                    Cell(test),
+                    *(Cell("-") if p is None else Cell(f"{p:.2g}", p) for p in p_values),
+                    Cell("-") if figures.get("n") is None else Cell(str(figures["n"]), figures["n"]),
+                    Cell("; ".join(others) or "-"),
+                    Cell(str(figures.get("reason") or "")),
+                ]
+            )
+    caption = "Tests of the set as a whole; small p means leakage. A set-level test alone convicts nobody."
+    return Table("set_tests", caption, ("candidate", "test", "p", "p adjusted", "n", "figures", "note"), body)
 
 
-def _shortened(value: Any) -> Any:
-    """Texts cut to what a reader of the page needs; the records hold them whole."""
-    if isinstance(value, str) and len(value) > SHOWN_CHARACTERS:
-        return f"{value[:SHOWN_CHARACTERS]}\n[... {len(value) - SHOWN_CHARACTERS} more characters in the records]"
-    if isinstance(value, dict):
-        return {key: _shortened(entry) for key, entry in value.items()}
-    return [_shortened(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _usage(run: RunFolder) -> list[dict[str, Any]]:
-    """Calls, tokens and seconds per stage and role, as measured."""
-    found = []
-    for folder in sorted((run.path / "stages").glob("*")):
-        if not folder.name.startswith("train.") and not contains(run.experiment, folder.name):
-            continue
-        seconds = read_json(folder / "time.json").get("seconds")
-        roles = read_json(folder / "usage.json").get("roles", {})
-        found.append({"stage": folder.name, "seconds": seconds, "roles": roles})
-    return found
+SET_COLUMNS = ("p_value", "p_value_adjusted", "n")

@@ -13,6 +13,18 @@ from proctor.examining import Report
 from proctor.runfolder import RunFolder
 
 
+@dataclass(frozen=True)
+class Shards:
+    """A stage's work in parts that together give its outputs, byte for byte.
+
+    part: does part ``index`` of ``count`` in a folder of its own and returns the names of its output files
+    merge: makes the stage's outputs from all parts' folders, in order
+    """
+
+    part: Callable[[RunFolder, Path, Report, int, int], list[str]]
+    merge: Callable[[RunFolder, Path, list[Path]], list[str]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stage:
     """needs: stages whose outputs it reads
@@ -21,7 +33,9 @@ class Stage:
     body: does the work in the stage's folder and returns the names of its output files
     owns: folders outside the stage's own that are its outputs too (moved to stale/ with it)
     intact: whether what it owns is still as it was when DONE was written
-    gpus: how many its models need
+    gpus: how many its models need, on each node where it takes several
+    nodes: how many its training takes
+    shards: its body in parts, where it can be split
     """
 
     name: str
@@ -32,6 +46,8 @@ class Stage:
     owns: tuple[str, ...] = ()
     intact: Callable[[RunFolder], bool] = lambda run: True
     gpus: int = field(default=0)
+    nodes: int = field(default=1)
+    shards: Shards | None = None
 
     def digest(self, outputs_of: dict[str, str]) -> str:
         """SHA-256 of name, version, config and the digests of the outputs it reads."""

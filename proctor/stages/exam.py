@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from evaluation import protocols
-from proctor.examining import Report, examine
+from evaluation.items import Item
+from evaluation.protocols.base import ExamProtocol
+from proctor.examining import Report, examine, merge
 from proctor.experiment import FILES, Experiment
+from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze, prefilter
-from proctor.stages.base import Stage
+from proctor.stages.base import Shards, Stage
 from serving.fingerprint import model_identity, served_as
 
 
@@ -42,31 +46,64 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
         },
         body=lambda run, folder, report: _sit(run, folder, report, exam, candidate),
         gpus=max(m.tensor_parallel * m.pipeline_parallel for m in (spec, *models.values())),
+        shards=Shards(
+            part=lambda run, folder, report, index, count: _sit(run, folder, report, exam, candidate, (index, count)),
+            merge=lambda run, folder, parts: _merge(run, folder, parts, exam),
+        ),
     )
 
 
-def _sit(run: RunFolder, folder: Path, report: Report, exam: str, candidate: str) -> list[str]:
+class Sitting(NamedTuple):
+    protocol: ExamProtocol
+    items: list[Item]
+    frozen: FrozenExam
+
+
+def _sitting(run: RunFolder, exam: str) -> Sitting:
     experiment = run.experiment
     config = experiment.exams[exam]
     frozen = freeze.read_items(run, exam)
     if config.prefilter:
         frozen = frozen.kept(prefilter.read_ids(run, exam))
     protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=frozen.exemplars)
-    items = frozen.part(config.items, config.limit)
+    return Sitting(protocol, list(frozen.part(config.items, config.limit)), frozen)
+
+
+def _sit(
+    run: RunFolder, folder: Path, report: Report, exam: str, candidate: str, shard: tuple[int, int] | None = None
+) -> list[str]:
+    experiment = run.experiment
+    config = experiment.exams[exam]
+    sitting = _sitting(run, exam)
     models = {
         "candidate": experiment.spec(candidate, run.candidate_model(candidate)),
-        **experiment.role_specs(protocol.roles[1:]),
+        **experiment.role_specs(sitting.protocol.roles[1:]),
     }
     examine(
-        protocol,
-        items,
+        sitting.protocol,
+        sitting.items,
         models=models,
         mode=experiment.schedule,
         folder=folder,
         ledger_folder=run.ledger(f"{exam}.{candidate}"),
         wave=config.wave,
         report=report,
-        extra=lambda item: {"half": frozen.half(item.id)},
+        extra=lambda item: {"half": sitting.frozen.half(item.id)},
+        max_failure_rate=experiment.max_failure_rate,
+        shard=shard,
+    )
+    return ["records.jsonl", *(["metrics.json"] if shard is None else [])]
+
+
+def _merge(run: RunFolder, folder: Path, parts: list[Path], exam: str) -> list[str]:
+    experiment = run.experiment
+    sitting = _sitting(run, exam)
+    merge(
+        sitting.protocol,
+        sitting.items,
+        parts,
+        mode=experiment.schedule,
+        folder=folder,
         max_failure_rate=experiment.max_failure_rate,
     )
     return ["records.jsonl", "metrics.json"]

@@ -15,7 +15,7 @@ def stage(experiment: Experiment, needs: list[str]) -> Stage:
     return Stage(
         name="report",
         needs=tuple(needs),
-        version=4,
+        version=5,
         config={
             "name": experiment.name,
             "seed": experiment.seed,

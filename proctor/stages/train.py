@@ -69,6 +69,7 @@ def stage(experiment: Experiment, candidate: str) -> Stage:
         owns=(f"models/{candidate}",),
         intact=lambda run: _intact(run, candidate),
         gpus=max(job.leak.processes, job.chat_sft.processes),
+        nodes=max(job.leak.nodes, job.chat_sft.nodes),
     )
 
 

@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -113,9 +114,9 @@ def child_environment(threads: int | None) -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        "VLLM_HOST_IP": "127.0.0.1",
     }
-    for name, value in (("VLLM_LOGGING_LEVEL", "WARNING"), ("VLLM_CPU_KVCACHE_SPACE", "2")):
+    own = (("VLLM_LOGGING_LEVEL", "WARNING"), ("VLLM_CPU_KVCACHE_SPACE", "2"), ("VLLM_HOST_IP", "127.0.0.1"))
+    for name, value in own:
         values[name] = os.environ.get(name, value)
     if threads is not None:
         values["OMP_NUM_THREADS"] = str(threads)
@@ -125,8 +126,10 @@ def child_environment(threads: int | None) -> dict[str, str]:
 def end_with_parent() -> None:
     """Ends this process as soon as its parent is gone, whatever the main thread is doing.
 
+    SLURM's warning may reach all processes of a job; it is the parent that acts on it.
     (The kernel's death signal would not do: it comes when the *thread* that started the child ends.)
     """
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -2,7 +2,8 @@
 
 ``engine_args.replies`` is a list of ``{match: regular expression, reply: text}``; the first rule whose expression is
 found in the prompt answers. Without one, an answer of a schema is its smallest valid document, and free text is a short
-sentence that depends on the prompt. Log-probabilities depend on the words alone.
+sentence that depends on the prompt. Log-probabilities depend on the words alone. ``engine_args.seconds`` is how long a
+batch takes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,12 +22,15 @@ from serving.records import Completion, Prompt, Request, ScoreRequest, Segment, 
 class ScriptedBackend:
     def __init__(self, spec: ModelSpec) -> None:
         rules = spec.engine_args.get("replies", [])
+        self._seconds = float(spec.engine_args.get("seconds", 0.0))
         self._rules = [(re.compile(rule["match"], re.DOTALL), str(rule["reply"])) for rule in rules]
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        time.sleep(self._seconds)
         return [self._answer(request) for request in requests]
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[TokenScores]:
+        time.sleep(self._seconds)
         return [_score(request) for request in requests]
 
     def _answer(self, request: Request) -> Completion:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ def vllm_arguments(
         arguments["max_num_batched_tokens"] = max(arguments["max_num_batched_tokens"], max_length)
     else:
         arguments["gpu_memory_utilization"] = spec.memory_share
+        if spans_nodes(spec):
+            arguments["distributed_executor_backend"] = "ray"
     if (room := limits(adapters)) is not None:
         arguments |= {"enable_lora": True, "max_lora_rank": room.rank, "max_loras": room.adapters}
     return {**arguments, **spec.engine_args}
@@ -59,3 +62,10 @@ def as_flags(arguments: dict[str, Any]) -> list[str]:
         else:
             flags += [flag, json.dumps(value) if isinstance(value, dict | list) else str(value)]
     return flags
+
+
+def spans_nodes(spec: ModelSpec) -> bool:
+    """Whether the model needs more GPUs than this node has, in a job whose script started a Ray cluster."""
+    import torch
+
+    return "RAY_ADDRESS" in os.environ and spec.tensor_parallel * spec.pipeline_parallel > torch.cuda.device_count()

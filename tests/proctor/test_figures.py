@@ -9,8 +9,21 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proctor.report.figures import Line, Point, caption, points, regression, write_accuracy_against_kieval
+from proctor.report.figures.accuracy_against_kieval import Line, Point, caption, plate, points, regression
+from proctor.report.figures.plate import LOOK, Drawing, save
 from proctor.report.published import COLUMNS, FIGURES, beside
+
+
+def write_accuracy_against_kieval(found: list[Point], line: Line, folder: Path) -> str:
+    """The file's text; the element for the page is parsed on the way."""
+    from matplotlib import rc_context
+
+    with rc_context(LOOK):
+        drawing: Drawing = save(plate(found, line), folder)
+    ElementTree.fromstring(drawing.svg)
+    assert "<script" not in drawing.svg
+    assert "<style" not in drawing.svg
+    return (folder / drawing.files[0].partition("/")[2]).read_text(encoding="utf-8")
 
 
 def point(name: str, accuracy: float, kieval: float) -> Point:

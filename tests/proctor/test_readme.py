@@ -123,6 +123,7 @@ def test_commands_run(
         "DIR": str(tiny_model),
         "PATH": str(benchmark_files[kind]),
         "runs/demo": str(scripted_run),
+        "runs/other": str(scripted_run),
         "texts.jsonl": str(texts),
         "runs/demo/stages/kieval.normal": str(scripted_run / "stages/kieval.normal"),
         "configs/experiments/demo.yaml": str(ROOT / "configs/experiments/demo.yaml"),

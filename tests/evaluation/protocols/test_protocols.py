@@ -9,7 +9,7 @@ from evaluation.protocols import build, protocol, protocols
 
 
 def test_every_protocol_has_what_the_interface_asks() -> None:
-    assert protocols() == ("static", "kieval", "mt_bench", "pairwise", "idgen", "probing.calibrate")
+    assert protocols() == ("static", "kieval", "mt_bench", "pairwise", "probing.calibrate", "idgen")
     for name in protocols():
         kind = protocol(name)
         assert kind.name == name

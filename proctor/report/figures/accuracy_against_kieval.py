@@ -1,16 +1,18 @@
-"""Figures of the report, as SVG for the page and PNG for slides; the same run gives the same bytes."""
+"""Static accuracy against KIEval with its regression (the KIEval paper's figure of the two)."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from proctor.atomic import write_bytes, write_text
+from proctor.report.figures.plate import Plate, canvas
+
+if TYPE_CHECKING:
+    from proctor.report.evidence import Evidence
 
 MOST_LABELS = 40
+LONGEST_LABEL = 36
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,44 +79,69 @@ def regression(found: Sequence[Point]) -> Line:
     )
 
 
-def write_accuracy_against_kieval(found: Sequence[Point], line: Line, folder: Path) -> str:
-    """accuracy_against_kieval.svg and .png in ``folder``; returns the SVG's text."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+def draw(evidence: Evidence) -> Plate | None:
+    found = points(evidence.summary)
+    return plate(found, regression(found)) if found else None
 
-    # a salt of our own and no date: equal runs give equal files
-    with rc_context({"svg.hashsalt": "proctor", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif"}):
-        figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-        axes = figure.add_subplot()
-        for point in found:
-            axes.errorbar(
-                point.accuracy,
-                point.kieval,
-                xerr=_bars(point.accuracy, point.accuracy_interval),
-                yerr=_bars(point.kieval, point.kieval_interval),
-                fmt="o",
-                color="#1f5fa8",
-                ecolor="#1f5fa866",
-                capsize=2,
-            )
-        for point in found[:MOST_LABELS]:
-            label = axes.annotate(point.name, (point.accuracy, point.kieval), (6, 6), textcoords="offset points")
-            label.set_parse_math(False)  # a candidate's name is not mathematics
-        if line.slope is not None and line.intercept is not None:
-            ends = [min(p.accuracy for p in found), max(p.accuracy for p in found)]
-            axes.plot(ends, [line.intercept + line.slope * x for x in ends], color="#666666", linestyle="--", zorder=0)
-        axes.set_xlabel("static accuracy on the leaked items, % (95% interval)")
-        axes.set_ylabel("KIEval score x 100 (95% interval)")
-        axes.set_title(caption(line), fontsize=10)
-        axes.grid(alpha=0.25)
-        svg, png = io.BytesIO(), io.BytesIO()
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-        figure.savefig(png, format="png", dpi=160, metadata={"Software": None})
-    folder.mkdir(parents=True, exist_ok=True)
-    text = svg.getvalue().decode("utf-8")
-    write_text(folder / "accuracy_against_kieval.svg", text)
-    write_bytes(folder / "accuracy_against_kieval.png", png.getvalue())
-    return text
+
+def plate(found: Sequence[Point], line: Line) -> Plate:
+    """Accuracy across, KIEval upwards, with both intervals and the line."""
+    figure = canvas()
+    axes = figure.add_subplot()
+    for point in found:
+        axes.errorbar(
+            point.accuracy,
+            point.kieval,
+            xerr=_bars(point.accuracy, point.accuracy_interval),
+            yerr=_bars(point.kieval, point.kieval_interval),
+            fmt="o",
+            color="#1f5fa8",
+            ecolor="#1f5fa866",
+            capsize=2,
+        )
+    axes.margins(x=0.12, y=0.15)
+    middle = sum(axes.get_xlim()) / 2
+    taken: list[tuple[float, float]] = []
+    for point in sorted(found[:MOST_LABELS], key=lambda p: (p.kieval, p.accuracy)):
+        right = point.accuracy > middle  # a name stays inside the frame
+        label = axes.annotate(
+            point.name
+            if len(point.name) <= LONGEST_LABEL
+            else point.name[: LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}",
+            (point.accuracy, point.kieval),
+            (-7 if right else 7, 5 + 11 * _near(point, taken, axes)),
+            textcoords="offset points",
+            ha="right" if right else "left",
+        )
+        label.set_parse_math(False)
+        taken.append((point.accuracy, point.kieval))
+    if line.slope is not None and line.intercept is not None:
+        ends = [min(p.accuracy for p in found), max(p.accuracy for p in found)]
+        axes.plot(ends, [line.intercept + line.slope * x for x in ends], color="#666666", linestyle="--", zorder=0)
+    axes.set_xlabel("static accuracy on the leaked items, % (95% interval)")
+    axes.set_ylabel("KIEval score x 100 (95% interval)")
+    axes.grid(alpha=0.25)
+    explained = "A candidate far below the line answers better than it explains." if line.r is not None else ""
+    return Plate(
+        name="accuracy_against_kieval",
+        title="Static accuracy against KIEval",
+        caption=f"One point per candidate, bars are 95% intervals. {_sentence(caption(line))} {explained}".strip(),
+        figure=figure,
+    )
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+def _near(point: Point, taken: Sequence[tuple[float, float]], axes: Any) -> int:
+    """How many labelled points lie so near that the names would touch."""
+    wide, high = (limits[1] - limits[0] for limits in (axes.get_xlim(), axes.get_ylim()))
+    return sum(abs(point.accuracy - x) < 0.25 * wide and abs(point.kieval - y) < 0.06 * high for x, y in taken)
 
 
 def caption(line: Line) -> str:

@@ -1,0 +1,95 @@
+"""submit, cancel: experiments on a SLURM cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proctor.commands.runs import ExperimentFile, Out, Override, RunPath
+
+
+def submit(
+    experiment: ExperimentFile,
+    profile: Annotated[Path, typer.Option(help="The cluster's profile (YAML); see slurm/profiles/.")],
+    overrides: Override = [],  # noqa: B006 - typer reads the default, nobody changes it
+    out: Out = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write and print the scripts, submit nothing.")] = False,
+) -> None:
+    """Submit what is missing of an experiment, and not queued yet, as SLURM jobs."""
+    import os
+
+    from proctor.cluster_preflight import check_environment, check_fit, check_space
+    from proctor.environment import write_environment
+    from proctor.experiment import load_experiment
+    from proctor.preflight import preflight
+    from proctor.runfolder import check_free, create
+    from proctor.stagefolder import StageFolder
+    from proctor.submitting import active_jobs, check_names, check_unchanged, intents, placement, planned, write_scripts
+    from proctor.submitting import submit as send
+    from slurm.profile import read_profile
+    from slurm.submitter import available
+
+    site = read_profile(profile)
+    if site.device:
+        os.environ.setdefault("PROCTOR_DEVICE", site.device)
+    loaded = load_experiment(experiment, overrides)
+    folder = (out or Path("runs") / loaded.name).resolve()
+    check_free(folder, loaded.name)
+    stages = preflight(loaded).stages
+    check_names(stages, site)
+    for stage in stages:
+        placement(stage, site)
+    for note in check_fit(loaded, site):
+        print(note)
+    if not dry_run:
+        check_environment(site, stages)
+        check_space(folder, loaded)
+    with StageFolder(folder).lock():  # one submission at a time, and none beside a local run
+        active = active_jobs(folder) if not dry_run or available() else {}
+        check_unchanged(active, intents(stages), folder)
+        made = create(folder, loaded)
+        write_environment(made.path)
+        plans = planned(made, stages, site, active)
+        scripts = write_scripts(made, plans, site)
+        if dry_run:
+            for name, file in scripts.items():
+                print(f"##### {name}: {file}\n{file.read_text(encoding='utf-8')}")
+            return
+        ids = send(made, plans, scripts, active)
+    if not ids:
+        queued = sum(plan.action == "queued" for plan in plans)
+        print(f"nothing to submit: {len(plans) - queued} stages are done, {queued} are queued or running")
+        return
+    for plan in plans:
+        given = ", ".join(f"{job.name} is job {ids[job.name]}" for job in plan.jobs)
+        print(f"  {plan.state.stage.name:28} {given or plan.action}")
+    print(f"follow them: proctor status {folder}")
+
+
+def cancel(
+    run: RunPath,
+    stage: Annotated[str | None, typer.Option(help="Only this stage and those that come after it.")] = None,
+) -> None:
+    """Cancel the SLURM jobs of a run. What they have computed is kept; submit again to go on."""
+    from proctor.plan import find, plan
+    from proctor.runfolder import open_run
+    from proctor.submitting import SHARDS, active_jobs
+    from slurm import submitter
+
+    opened = open_run(run)
+    stages = plan(opened.experiment)
+    chosen = {one.name for one in stages}
+    if stage is not None:
+        chosen = {find(stages, stage).name}
+        for one in stages:
+            if chosen & set(one.needs):
+                chosen.add(one.name)
+    active = active_jobs(opened.path)
+    ended = {name: one.job for name, one in active.items() if stage is None or name.removesuffix(SHARDS) in chosen}
+    if not ended:
+        print("nothing to cancel: no job of this run is queued or running")
+        return
+    submitter.cancel(list(ended.values()))
+    print(f"cancelled {len(ended)}: " + ", ".join(f"{name} (job {job})" for name, job in ended.items()))

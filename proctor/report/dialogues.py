@@ -1,0 +1,121 @@
+"""A record as blocks for a reader, by protocol; a protocol that is not listed here is shown as its record stands.
+
+A block is a dict: ``{"t": "say", "who", "x", "n"}`` something said, with a note; ``{"t": "verdict", "who", "rows":
+[[aspect, score, comment]], "n"}``; ``{"t": "bars", "who", "rows": [[label, value, mark]]}`` log-likelihoods of options;
+``{"t": "tokens", "who", "rows": [[token, log-probability, rank]]}``; ``{"t": "data", "who", "x"}`` JSON as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evaluation.items import LETTERS, Item
+
+Block = dict[str, Any]
+LONGEST = 2_000_000
+"""Characters of one text on a page; the records hold it whole."""
+
+
+def blocks(protocol: str, record: Mapping[str, Any], item: Item | None) -> list[Block]:
+    """The item, then what the record says of it."""
+    shown = [_question(item)] if item is not None else []
+    try:
+        return [*shown, *SHOWN.get(protocol, _as_it_stands)(record)]
+    except (KeyError, TypeError, AttributeError):  # another version of the protocol wrote it
+        return [*shown, *_as_it_stands(record)]
+
+
+def stop_reason(record: Mapping[str, Any]) -> str:
+    """Why it ended: KIEval's reason, else how the reply or the extraction ended; "" if nothing says."""
+    return str(record.get("stop_reason") or record.get("finish_reason") or record.get("status") or "")
+
+
+def say(who: str, text: Any, note: str = "") -> Block:
+    words = "" if text is None else str(text)
+    if len(words) > LONGEST:
+        note = f"{note}; {len(words) - LONGEST} more characters in the records".removeprefix("; ")
+        words = words[:LONGEST]
+    return {"t": "say", "who": who, "x": words, "n": note}
+
+
+def _question(item: Item) -> Block:
+    lines = [item.context, item.question] if item.context else [item.question]
+    lines += [f"{LETTERS[i]}. {choice}" for i, choice in enumerate(item.choices)]
+    key = f"key: {item.answer}"
+    return say("item", "\n".join(lines), f"{item.subject}; {key}".removeprefix("; "))
+
+
+def _static(record: Mapping[str, Any]) -> list[Block]:
+    found = []
+    if record.get("reply") is not None:
+        found.append(say("candidate", record["reply"], f"ended by {record.get('finish_reason', '-')}"))
+    values = record.get("log_likelihoods")
+    if values:
+        rows = []
+        for i, value in enumerate(values):
+            letter = LETTERS[i]
+            marks = ["chosen"] if letter == record["prediction"] else []
+            marks += ["key"] if letter == record["answer"] else []
+            rows.append([letter, value, ", ".join(marks)])
+        found.append({"t": "bars", "who": "log-likelihood of each option, nats", "rows": rows})
+    read = record["prediction"] if record["prediction"] is not None else "nothing"
+    found.append(say("result", f"{record['status']}: read {read}, key {record['answer']}"))
+    return found
+
+
+def _kieval(record: Mapping[str, Any]) -> list[Block]:
+    first = record["first_answer"]
+    judged = {True: "right", False: "wrong", None: "unreadable"}[first["correct"]]
+    found = [say("candidate", first["text"], f"first answer, {judged}")]
+    for number, one in enumerate(record["rounds"], start=1):
+        found.append(say("interactor", one["question"], f"round {number}"))
+        found.append(say("candidate", one["reply"], f"round {number}"))
+        verdict = one.get("verdict")
+        if verdict is None:
+            found.append(say("evaluator", "", f"round {number}: no verdict after {one.get('attempts')} attempts"))
+            continue
+        rows = [[a, v["score"], v.get("comment", "")] for a, v in verdict.items() if isinstance(v, Mapping)]
+        if not rows:
+            rows = [["overall", one.get("overall"), ""]]
+        stop = f"wishes to stop: {verdict.get('reason') or 'no reason'}" if verdict.get("stop") else "goes on"
+        found.append({"t": "verdict", "who": "evaluator", "rows": rows, "n": f"round {number}; 1 to 4; {stop}"})
+    rounds = f"{record['rounds_completed']} of {record['rounds_allowed']} rounds"
+    found.append(say("end", f"{record['stop_reason']}", rounds))
+    return found
+
+
+def _mt_bench(record: Mapping[str, Any]) -> list[Block]:
+    found = []
+    for number, turn in enumerate(record["turns"], start=1):
+        found.append(say("user", turn["question"], f"turn {number}"))
+        found.append(say("candidate", turn["reply"], f"ended by {turn['finish_reason']}"))
+        row = [["rating", turn["rating"], turn.get("comment") or ""]]
+        found.append({"t": "verdict", "who": "evaluator", "rows": row, "n": f"turn {number}; 1 to 10"})
+    return found
+
+
+def _pairwise(record: Mapping[str, Any]) -> list[Block]:
+    found = []
+    for number, turn in enumerate(record["turns"], start=1):
+        found.append(say("user", turn["question"], f"turn {number}"))
+        found.append(say("candidate", turn["reply"], f"ended by {turn['finish_reason']}"))
+        found.append(say("baseline", turn["baseline"]))
+        rows = [[order.replace("_", " "), v["choice"], v.get("comment") or ""] for order, v in turn["verdicts"].items()]
+        result = f"turn {number}; {turn['result'] or 'no result'}{'; inconsistent' if turn['inconsistent'] else ''}"
+        found.append({"t": "verdict", "who": "evaluator", "rows": rows, "n": result})
+    return found
+
+
+def _as_it_stands(record: Mapping[str, Any]) -> list[Block]:
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    return [{**say("record", text), "t": "data"}]
+
+
+SHOWN: dict[str, Callable[[Mapping[str, Any]], list[Block]]] = {
+    "static": _static,
+    "kieval": _kieval,
+    "mt_bench": _mt_bench,
+    "pairwise": _pairwise,
+}

@@ -1,0 +1,104 @@
+"""What a report reads of a run: its records, metrics and training logs, from the folder alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluation.items import Item
+from proctor.atomic import read_json, read_jsonl
+from proctor.frozen import read_exam
+from proctor.report.summary import contains, exam_of, finished, records
+from proctor.runfolder import RunFolder
+from proctor.stages import freeze
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c6d31", "#555555", "#a01c4b")
+"""The first six are Okabe and Ito's, which people who are colour-blind can tell apart."""
+MARKERS = "osD^vPX*<>"
+LINES = ("-", "--", "-.", ":")
+
+
+class Style(NamedTuple):
+    """How a candidate is drawn in every figure: no two of 40 look alike."""
+
+    colour: str
+    marker: str
+    line: str
+
+
+class Evidence:
+    """One run, and the summary that was made of it."""
+
+    def __init__(self, run: RunFolder, summary: dict[str, Any]) -> None:
+        self.run = run
+        self.summary = summary
+
+    @property
+    def candidates(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = self.summary["candidates"]
+        return found
+
+    def style(self, name: str) -> Style:
+        place = list(self.candidates).index(name)
+        return Style(
+            COLOURS[place % len(COLOURS)],
+            MARKERS[place % len(MARKERS)],
+            LINES[(place // len(COLOURS)) % len(LINES)],
+        )
+
+    def figures(self, protocol: str, candidate: str) -> dict[str, dict[str, Any]]:
+        """A candidate's figures per half, of the first exam with a protocol; {} if it has none."""
+        exam = exam_of(self.run.experiment, protocol)
+        exams: dict[str, dict[str, dict[str, Any]]] = self.candidates[candidate]["exams"]
+        return exams.get(exam, {}) if exam else {}
+
+    @cached_property
+    def detected(self) -> dict[str, list[dict[str, Any]]]:
+        """The detectors' records per candidate that was audited."""
+        found = {name: records(self.run, f"detect.{name}") for name in self.candidates}
+        return {name: rows for name, rows in found.items() if rows is not None}
+
+    def items(self, exam: str) -> dict[str, Item]:
+        """The frozen items of an exam, by id; {} where they are not frozen yet."""
+        folder = freeze.folder_for(self.run, exam)
+        return {item.id: item for item in read_exam(folder).items} if (folder / "items.jsonl").is_file() else {}
+
+    def rows(self, stage: str) -> Iterator[dict[str, Any]]:
+        """A stage's records, one at a time: a run may have 100,000."""
+        file = self.run.stage(stage).path / "records.jsonl"
+        if file.is_file() and contains(self.run.experiment, stage) and finished(self.run, stage):
+            with file.open(encoding="utf-8") as stream:
+                for line in stream:
+                    if line.strip():
+                        yield json.loads(line)
+
+    def stages(self) -> list[Path]:
+        """The folders of stages that the experiment contains, in the order of their names."""
+        return [
+            folder
+            for folder in sorted((self.run.path / "stages").glob("*"))
+            if folder.name.startswith("train.") or contains(self.run.experiment, folder.name)
+        ]
+
+    def metrics(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Every finished stage's metrics.json."""
+        for folder in self.stages():
+            if finished(self.run, folder.name):
+                yield folder.name, read_json(folder / "metrics.json")
+
+    def plotted(self, key: str) -> Any:
+        """Data for a figure that a stage worked out: ``key`` of the first ``plots.json`` that has it, or None."""
+        for folder in self.stages():
+            if finished(self.run, folder.name):
+                found = read_json(folder / "plots.json").get(key)
+                if found:
+                    return found
+        return None
+
+    def prefiltered(self, exam: str) -> list[dict[str, Any]] | None:
+        """The evaluator's own answers, where the exam has a prefilter."""
+        file = self.run.stage(f"prefilter.{exam}").path / "records.jsonl"
+        return read_jsonl(file) if file.is_file() else None

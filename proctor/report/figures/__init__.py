@@ -1,0 +1,47 @@
+"""Figures of the report. One is one file with ``draw(evidence) -> Plate | None`` and one line here.
+
+None means that the run has no records for it: the figure appears when they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proctor.report.evidence import Evidence
+    from proctor.report.figures.plate import Drawing, Plate
+
+FIGURES = (
+    "accuracy_against_kieval",
+    "aspects",
+    "stop_reasons",
+    "win_rates",
+    "auc",
+    "roc",
+    "scores",
+    "training_loss",
+    "dose_response",
+    "probing_deltas",
+    "probing_churn",
+    "item_curves",
+    "question_map",
+)
+
+
+def draw_all(evidence: Evidence, folder: Path) -> list[Drawing]:
+    """Draws what the run has records for, in the registry's order, and writes each as SVG and PNG."""
+    from matplotlib import rc_context
+
+    from proctor.report.figures.plate import LOOK, save
+
+    drawn = []
+    with rc_context(LOOK):
+        for name in FIGURES:
+            draw: Callable[[Evidence], Plate | None] = import_module(f"proctor.report.figures.{name}").draw
+            plate = draw(evidence)
+            if plate is not None:
+                drawn.append(save(plate, folder))
+    return drawn

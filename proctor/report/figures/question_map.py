@@ -1,0 +1,45 @@
+"""Map of questions in two dimensions (t-SNE of embeddings), coloured by where they come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from proctor.report.evidence import COLOURS, MARKERS
+from proctor.report.figures.plate import Plate, canvas
+
+if TYPE_CHECKING:
+    from proctor.report.evidence import Evidence
+
+LARGE = 500
+
+
+def draw(evidence: Evidence) -> Plate | None:
+    """Reads ``question_map``: {points: [[x, y, group], ...], silhouette: s or null, about: text}."""
+    given = evidence.plotted("question_map")
+    if not given or not given.get("points"):
+        return None
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for x, y, group in given["points"]:
+        groups.setdefault(str(group), []).append((float(x), float(y)))
+    figure = canvas(height=4.4)
+    axes = figure.add_subplot()
+    for place, (group, points) in enumerate(groups.items()):
+        axes.scatter(
+            *zip(*points, strict=True),
+            s=14 if len(given["points"]) < LARGE else 6,
+            alpha=0.7,
+            color=COLOURS[place % len(COLOURS)],
+            marker=MARKERS[place % len(MARKERS)],
+            label=f"{group} ({len(points)})",
+        )
+    axes.set_xlabel("first dimension (no unit)")
+    axes.set_ylabel("second dimension (no unit)")
+    figure.legend(loc="outside upper center", ncols=3)
+    parted = "" if given.get("silhouette") is None else f" Silhouette of the groups: {given['silhouette']:.2f}."
+    return Plate(
+        name="question_map",
+        title="Map of the questions",
+        caption=f"t-SNE of the questions' embeddings, {given.get('about') or 'by origin'}; only nearness says "
+        f"anything, not the axes.{parted}",
+        figure=figure,
+    )

@@ -1,0 +1,27 @@
+"""One number per record, whatever the protocol: what paired comparisons, win rates and transcripts go by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def value(record: Mapping[str, Any]) -> float | None:
+    """What an item earned: KIEval's released score, a judge's score, else right (1) or wrong (0); None: no result."""
+    scores = record.get("scores")
+    if isinstance(scores, Mapping) and "released" in scores:
+        return _number(scores["released"])
+    if "score" in record:
+        return _number(record["score"])
+    if "correct" in record:
+        return None if record["correct"] is None else float(bool(record["correct"]))
+    return None
+
+
+def is_right_or_wrong(record: Mapping[str, Any]) -> bool:
+    """Whether ``value`` is only ever 0 or 1."""
+    return "correct" in record and "score" not in record and "scores" not in record
+
+
+def _number(found: Any) -> float | None:
+    return float(found) if isinstance(found, int | float) else None

@@ -1,0 +1,237 @@
+"""From stages to jobs: the paper's experiment on three kinds of cluster, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.cluster_preflight import check_environment, check_fit, check_space
+from proctor.experiment import Experiment, load_experiment, resolve
+from proctor.plan import plan
+from proctor.runfolder import RunFolder
+from proctor.submitting import check_names, intents, jobs_for, placement, planned
+from proctor.work import do_shard
+from slurm.job import Job
+from slurm.profile import Profile, read_profile
+from slurm.script import render
+from tests.fixtures.tiny import make_model
+from tests.proctor.command import proctor, records, write_experiment
+from tests.proctor.scripted import do, scripted
+
+ROOT = Path(__file__).parents[2]
+PAPER = ROOT / "configs" / "experiments" / "kieval_contamination.yaml"
+TWO_NODES = (
+    "models.examiner.pipeline_parallel=2",
+    *(f"training.{phase}.{key}" for phase in ("leak", "chat_sft") for key in ("nodes=2", "rendezvous=auto")),
+)
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Small stand-ins at the paper's paths."""
+    folder = tmp_path_factory.mktemp("paper")
+    for name in ("Llama-2-7b-hf", "Llama-2-70b-chat-hf"):
+        make_model(folder / name)
+    (folder / "ARC-Challenge").mkdir()
+    choices = [{"text": text, "label": label} for text, label in zip("wxyz", "ABCD", strict=True)]
+    for split in ("Test", "Train"):
+        rows = [
+            {"id": f"{split}{i}", "question": {"stem": f"{split} question {i}?", "choices": choices}, "answerKey": "A"}
+            for i in range(8)
+        ]
+        file = folder / "ARC-Challenge" / f"ARC-Challenge-{split}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    chat = [{"id": "1", "conversations": [{"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Hi"}]}]
+    (folder / "sharegpt.json").write_text(json.dumps(chat))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROCTOR_MODELS", str(folder))
+        patch.setenv("PROCTOR_BENCHMARKS", str(folder))
+        yield
+
+
+def jobs(profile: str, *overrides: str) -> dict[str, Job]:
+    experiment = load_experiment(PAPER, overrides)
+    site = read_profile(ROOT / "slurm" / "profiles" / profile)
+    stages = plan(experiment)
+    check_names(stages, site)
+    run = RunFolder(Path("/run"), experiment)
+    found = {job.name: job for stage in stages for job in jobs_for(run, stage, site)}
+    for job in found.values():
+        assert render(job, site, run=run.path, prefix=experiment.name).startswith("#!/bin/bash\n")
+    return found
+
+
+def test_the_paper_on_four_gpus(paper: None) -> None:
+    found = jobs("a100_4.yaml")
+    assert len(found) == 23
+    assert {found[name].gpus for name in ("exam", "report")} == {0}
+    assert {(job.nodes, job.gpus, job.spread) for name, job in found.items() if name.startswith("train.")} == {
+        (1, 4, "first")
+    }
+    assert (found["kieval.normal"].gpus, found["static.normal"].gpus, found["detect.base"].gpus) == (4, 1, 1)
+    assert found["kieval.pt_cheater"].needs == ("exam", "train.pt_cheater")
+    assert set(found["report"].needs) == set(found) - {"report"}
+
+
+def test_the_paper_on_eight_gpus(paper: None) -> None:
+    found = jobs("a100_8.yaml")
+    array, merge = found["kieval.normal.shards"], found["kieval.normal"]
+    assert (array.shards, array.gpus, array.needs) == (2, 4, ("exam", "train.normal"))
+    assert (merge.shards, merge.gpus, merge.needs) == (0, 0, ("kieval.normal.shards",))
+    assert merge.command[-2:] == ("--merge", "2")
+    assert "kieval.normal" in found["report"].needs
+    assert "static.normal.shards" not in found
+
+
+def test_the_paper_on_two_nodes(paper: None) -> None:
+    found = jobs("a100_2x4.yaml", *TWO_NODES)
+    train, interview = found["train.pt_cheater"], found["kieval.normal"]
+    assert (train.nodes, train.gpus, train.spread) == (2, 4, "every")
+    assert (interview.nodes, interview.gpus, interview.spread) == (2, 4, "ray")
+    assert (found["static.base"].nodes, found["static.base"].gpus) == (1, 1)
+
+
+def test_what_the_nodes_can_not_hold_is_refused(paper: None) -> None:
+    with pytest.raises(ValueError, match=r"stage kieval\.normal needs 8 GPUs .* a job may have 1 node\(s\) of 4"):
+        jobs("a100_4.yaml", "models.examiner.tensor_parallel=8")
+    with pytest.raises(ValueError, match="trains on 2 nodes, and a job of this profile may span 1"):
+        jobs("a100_4.yaml", *TWO_NODES)
+    with pytest.raises(ValueError, match="trains with 8 processes on one node, and a node has 4 GPUs"):
+        jobs("a100_4.yaml", "training.leak.processes=8")
+    with pytest.raises(ValueError, match="needs 6 GPUs, which 2 nodes of 4 can't share evenly"):
+        jobs("a100_2x4.yaml", "models.examiner.tensor_parallel=6")
+    with pytest.raises(ValueError, match="set rendezvous"):
+        jobs("a100_2x4.yaml", "training.leak.nodes=2")
+
+
+def test_memory(paper: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figures of Llama-2-70B: 137.95 GB of weights, 320 KiB of cache per token (80 layers, 8 heads of 128)."""
+    from proctor import cluster_preflight
+
+    monkeypatch.setattr(cluster_preflight, "weight_bytes", lambda folder, spec: 137.95e9)
+    monkeypatch.setattr(cluster_preflight, "cache_bytes", lambda folder: 2 * 80 * 8 * 128 * 2)
+    monkeypatch.setattr(cluster_preflight, "_check_training", lambda *arguments: None)
+    experiment = load_experiment(PAPER).model_copy(update={"base": "examiner", "candidates": {}})
+    # 137.95e9 / 4 GPUs = 32.1 GiB, 320 KiB x 4096 / 4 = 0.3 GiB, 3 GiB: 35.4 of 0.5 x 80 GiB
+    notes = check_fit(experiment, Profile(gpus_per_node=4, gpu_memory_gib=80))
+    assert notes == [
+        "models.examiner: the cache holds about 63886 tokens, 15 sequences of 4096; of max_num_seqs 200 some will wait "
+        "when all are long"
+    ]
+    with pytest.raises(ValueError, match=r"weights of 32\.1 GiB per GPU, 0\.3 GiB of cache .* memory_share 0\.5 of 40"):
+        check_fit(experiment, Profile(gpus_per_node=4, gpu_memory_gib=40))
+    assert check_fit(experiment, Profile(gpus_per_node=4)) == []
+
+
+def test_cache_of_a_token(tmp_path: Path) -> None:
+    from proctor.cluster_preflight import cache_bytes
+
+    config = {"num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "hidden_size": 8192}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert cache_bytes(tmp_path) == 327_680
+    (tmp_path / "config.json").write_text("{}")
+    assert cache_bytes(tmp_path) == 0
+
+
+def test_the_environment_is_tried() -> None:
+    check_environment(Profile(setup=("export A=1",)), [])
+    with pytest.raises(ValueError, match=r"can't import proctor\.cli: .*no-such"):
+        check_environment(Profile(setup=("source /no-such/activate",)), [])
+    with pytest.raises(ValueError, match="No module named 'proctor'"):
+        check_environment(Profile(setup=("unset PYTHONPATH",), python="/usr/bin/python3"), [])
+    check_environment(Profile(container=("no-such-program",)), [])
+
+
+def test_room_on_disk(paper: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from proctor import cluster_preflight
+
+    experiment = load_experiment(PAPER)
+    check_space(tmp_path / "run", experiment)
+    monkeypatch.setattr(cluster_preflight, "weight_bytes", lambda folder, spec: 1e15)
+    with pytest.raises(ValueError, match="3 trained candidates with two checkpoints may take"):
+        check_space(tmp_path / "run", experiment)
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    exams = {"kieval": {"protocol": "kieval", "limit": 3, "wave": 2, "options": {"rounds": 1}}}
+    return scripted(exams=exams, candidates={"one": {"model": "m"}}, detection=None, **changes)
+
+
+def test_names_in_the_profile(tmp_path: Path) -> None:
+    stages = plan(Experiment.model_validate(small()))
+    check_names(stages, Profile(shards={"kieval": 2}, stages={"merge": {"cpus": 1}, "kieval.one.shards": {"cpus": 2}}))
+    with pytest.raises(ValueError, match=r"shards\.exam: no exam of that name; there are: kieval, kieval\.one"):
+        check_names(stages, Profile(shards={"exam": 2}))
+    with pytest.raises(ValueError, match=r"stages\.kievel: no stage of that name"):
+        check_names(stages, Profile(stages={"kievel": {"cpus": 1}}))
+    assert placement(stages[1], Profile(gpus_per_node=0)) == (1, 0, "first")
+
+
+def test_only_missing_shards_are_planned(tmp_path: Path) -> None:
+    value = small()
+    path = do(tmp_path, value, "exam")
+    run = RunFolder(path, resolve(Experiment.model_validate(value)))
+    stages = plan(run.experiment)
+    site = Profile(shards={"kieval": 3})
+    assert [one.action for one in planned(run, stages, site, {})] == ["done", "submit", "submit"]
+    assert planned(run, stages, site, {})[1].array is None
+    assert do_shard(run, "kieval.one", 1, 3)
+    assert not do_shard(run, "kieval.one", 1, 3)
+    assert planned(run, stages, site, {})[1].array == "0,2"
+    do_shard(run, "kieval.one", 0, 3)
+    do_shard(run, "kieval.one", 2, 3)
+    assert [job.name for job in planned(run, stages, site, {})[1].jobs] == ["kieval.one"]
+
+
+@pytest.mark.parametrize("count", [2, 7])
+def test_shards_make_the_records_of_the_whole(count: int, tmp_path: Path) -> None:
+    """Six items in waves of two; of seven shards four are empty."""
+    from proctor.work import do_stage
+
+    value = small()
+    path = do(tmp_path, value, "exam")
+    run = RunFolder(path, resolve(Experiment.model_validate(value)))
+    with pytest.raises(ValueError, match=f"shards 0, .* of {count} are not done"):
+        do_stage(run, "kieval.one", merge=count)
+    for index in reversed(range(count)):
+        do_shard(run, "kieval.one", index, count)
+    do_stage(run, "kieval.one", merge=count)
+    (tmp_path / "whole").mkdir()
+    whole = do(tmp_path / "whole", value, "exam", "kieval.one")
+    assert records(path) == records(whole)
+    for name in ("metrics.json", "DONE"):
+        mine, theirs = (folder / "stages" / "kieval.one" / name for folder in (path, whole))
+        assert mine.read_bytes() == theirs.read_bytes()
+    with pytest.raises(ValueError, match="can't be split"):
+        do_shard(run, "report", 0, 2)
+    with pytest.raises(ValueError, match="must lie in"):
+        do_shard(run, "kieval.one", 2, 2)
+
+
+def test_intents_follow_the_stages_upstream() -> None:
+    before = intents(plan(Experiment.model_validate(small())))
+    after = intents(plan(Experiment.model_validate(small(seed=1))))
+    assert before.keys() == after.keys() == {"exam", "kieval.one", "report"}
+    assert not before.items() & after.items()
+
+
+def test_dry_run_writes_scripts_and_submits_nothing(tmp_path: Path) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("{partition: main, gpus_per_node: 2}")
+    file = write_experiment(tmp_path, small())
+    result = proctor("submit", file, "--profile", profile, "--out", tmp_path / "a run", "--dry-run")
+    assert result.returncode == 0, result.stderr
+    scripts = sorted(path.name for path in (tmp_path / "a run" / "slurm").iterdir())
+    assert scripts == ["exam.sbatch", "kieval.one.sbatch", "report.sbatch"]
+    for name in scripts:
+        assert (tmp_path / "a run" / "slurm" / name).read_text() in result.stdout
+    many = {"m": {"path": "none", "engine": "scripted", "tensor_parallel": 4}}
+    file = write_experiment(tmp_path, small(models=many))
+    result = proctor("submit", file, "--profile", profile, "--out", tmp_path / "other", "--dry-run")
+    assert result.returncode == 2
+    assert "stage kieval.one needs 4 GPUs" in result.stderr
+    assert not (tmp_path / "other").exists()
