@@ -24,6 +24,8 @@ from proctor.commands import (  # noqa: E402
     compare,
     conversations,
     estimating,
+    examiner,
+    groups,
     idgen,
     models,
     probing,
@@ -63,6 +65,8 @@ app.command("estimate")(estimating.estimate)
 app.command("serve")(serve.serve)
 app.command("evaluate")(adhoc.evaluate)
 app.command("build")(build.build)
+app.command("rank")(groups.rank)
+app.command("peer")(groups.peer)
 app.command("detect")(adhoc.detect)
 app.command("train")(adhoc.train)
 app.command("list")(adhoc.list_)
@@ -73,6 +77,8 @@ app.command("agree")(agree.agree)
 app.command("analyse")(analyse.analyse)
 app.add_typer(models.app, name="models")
 app.add_typer(rate.app, name="rate")
+app.add_typer(examiner.app, name="examiner")
+app.add_typer(probing.app, name="probing")
 app.add_typer(idgen.app, name="idgen")
 app.add_typer(probing.app, name="probing")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.items import Item
-from evaluation.protocols.base import ExamProtocol
+from evaluation.protocols.base import ExamProtocol, GroupProtocol
 from proctor.atomic import read_json, read_jsonl, write_json, write_jsonl
 from serving.cast import Cast, Mode
 from serving.ledger import Ledger
@@ -23,7 +23,7 @@ SINGLE_STEP = {"static", "prefilter"}
 
 
 def examine(
-    protocol: ExamProtocol,
+    protocol: ExamProtocol | GroupProtocol,
     items: Sequence[Item],
     *,
     models: Mapping[str, ModelSpec],
@@ -72,7 +72,7 @@ def examine(
 
 
 def merge(
-    protocol: ExamProtocol,
+    protocol: ExamProtocol | GroupProtocol,
     items: Sequence[Item],
     parts: Sequence[Path],
     *,
@@ -106,7 +106,11 @@ def _positions(items: int, size: int, index: int, count: int) -> list[int]:
 
 
 def _conclude(
-    protocol: ExamProtocol, rows: list[dict[str, Any]], mode: Mode, folder: Path, max_failure_rate: float
+    protocol: ExamProtocol | GroupProtocol,
+    rows: list[dict[str, Any]],
+    mode: Mode,
+    folder: Path,
+    max_failure_rate: float,
 ) -> dict[str, Any]:
     metrics = {"schedule": mode, **protocol.summarise(rows)}
     write_jsonl(folder / "records.jsonl", rows)

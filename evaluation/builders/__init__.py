@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from evaluation.builders.base import ExamBuilder
 
 BUILDERS: dict[str, str] = {
+    "lm_examiner": "evaluation.builders.lm_examiner:LMExaminerBuilder",
+    "probing": "evaluation.builders.probing:Probing",
     "idgen": "evaluation.builders.idgen:IDGen",
     "probing": "evaluation.builders.probing:Probing",
 }

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from evaluation.builders.base import ExamBuilder
     from evaluation.items import Item
-    from evaluation.protocols.base import ExamProtocol
+    from evaluation.protocols.base import ExamProtocol, GroupProtocol
 
-    WithOptions = type[ExamProtocol] | type[ExamBuilder]
+    WithOptions = type[ExamProtocol] | type[GroupProtocol] | type[ExamBuilder]
 
 PROTOCOLS = {
     "static": "evaluation.protocols.static:Static",
     "kieval": "evaluation.protocols.kieval:KIEval",
     "mt_bench": "evaluation.protocols.mt_bench:MTBench",
     "pairwise": "evaluation.protocols.pairwise:Pairwise",
+    "lm_examiner": "evaluation.protocols.lm_examiner:LMExaminer",
+    "question_levels": "evaluation.protocols.question_levels:QuestionLevels",
     "probing.calibrate": "evaluation.protocols.probing_calibrate:ProbingCalibrate",
     "idgen": "evaluation.protocols.idgen:IDGenExam",
 }

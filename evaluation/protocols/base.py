@@ -48,3 +48,34 @@ class ExamProtocol(Protocol):
     def prompt_hashes(self) -> dict[str, str]:
         """SHA-256 of every prompt file it uses, by file name."""
         ...
+
+
+class GroupProtocol(Protocol):
+    """An exam of several models together: like an exam protocol, but its roles are the models it is made with.
+
+    name, version, Options: as an exam protocol's
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    Options: ClassVar[type[ProtocolOptions]]
+
+    def __init__(self, options: Any, *, candidates: Sequence[str], seed: int) -> None:
+        """options: an instance of ``Options``; candidates: the models' names."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The candidates, and who else takes part."""
+        ...
+
+    def dialogues(self, items: Sequence[Item]) -> Iterator[Dialogue[Record]]:
+        """One generator per item, in the order of the items."""
+        ...
+
+    def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The figures of the group, from the records alone (as written to JSON)."""
+        ...
+
+    def prompt_hashes(self) -> dict[str, str]:
+        """SHA-256 of every prompt file it uses, by file name."""
+        ...

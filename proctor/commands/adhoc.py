@@ -41,6 +41,7 @@ def evaluate(
     exemplar_split: Annotated[str | None, typer.Option(help="Split of the exemplars.")] = None,
     interactor: Annotated[str | None, typer.Option(help="Model that asks (kieval).")] = None,
     evaluator: Annotated[str | None, typer.Option(help="Model that judges (kieval, mt_bench, pairwise).")] = None,
+    examiner: Annotated[str | None, typer.Option(help="Model that marks (lm_examiner).")] = None,
     columns: Annotated[str | None, typer.Option(help="Column map (format table), as YAML: {question: q}.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N items.")] = None,
     seed: Seed = 0,
@@ -64,7 +65,12 @@ def evaluate(
     given = {"mode": mode, "shots": shots, "text_format": text_format}
     options = {key: value for key, value in given.items() if value is not None} | key_values(option)
     kind = protocols.protocol(protocol)
-    names = {"candidate": candidate, "interactor": interactor, "evaluator": evaluator or interactor}
+    names = {
+        "candidate": candidate,
+        "interactor": interactor,
+        "evaluator": evaluator or interactor,
+        "examiner": examiner,
+    }
     models = {}
     for role in kind.roles:
         name = names.get(role)

@@ -1,0 +1,93 @@
+"""An examiner marks an answer: what every protocol here lets one choose, and the asking."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from evaluation.lm_examiner import choices, likert, prompts
+from evaluation.lm_examiner.asking import Form, Reading, ask_until_read
+from evaluation.protocols.base import ProtocolOptions
+from serving.records import Completion, Yielded
+
+
+class ExaminerOptions(ProtocolOptions):
+    """verdict: ``structured`` (JSON enforced by a grammar) or ``free`` (text, read leniently, never guessed)
+    comment_length: characters of the comment before a structured verdict; 0 leaves it out
+    retries: further attempts at a verdict that can't be read, sampled at temperature 0.7; the first is greedy
+    answer_tokens: max_tokens of a candidate's answer
+    few_shot: of the shipped exemplars, how many a candidate sees
+    quote_limit: characters kept of one answer in the examiner's prompt
+    """
+
+    verdict: Literal["structured", "free"] = "structured"
+    comment_length: int = Field(default=0, ge=0, le=4000)
+    retries: int = Field(default=2, ge=0, le=10)
+    answer_tokens: int = Field(default=200, ge=1)
+    few_shot: int = Field(default=0, ge=0, le=5)
+    quote_limit: int = Field(default=8000, ge=100)
+
+    @property
+    def free(self) -> bool:
+        return self.verdict == "free"
+
+    def marks_form(self) -> Form[likert.Marks]:
+        if self.free:
+            return Form(read=lambda c: likert.read_free(c.text, cut=_cut(c)), max_tokens=likert.FREE_TOKENS)
+        return Form(
+            read=lambda c: likert.read_structured(c.text),
+            max_tokens=likert.tokens(self.comment_length),
+            schema=likert.schema(self.comment_length),
+        )
+
+    def choice_form(self) -> Form[int]:
+        if self.free:
+            return Form(read=lambda c: choices.read_free(c.text, cut=_cut(c)), max_tokens=choices.FREE_TOKENS)
+        return Form(
+            read=lambda c: choices.read_structured(c.text),
+            max_tokens=choices.tokens(self.comment_length),
+            schema=choices.schema(self.comment_length),
+        )
+
+
+def mark(
+    role: str,
+    answers: Sequence[tuple[str, str, str]],
+    steps: Sequence[str],
+    options: ExaminerOptions,
+    *,
+    seed: int,
+    item_id: str,
+) -> Generator[Yielded, Any, list[Reading[likert.Marks]]]:
+    """The marks of each (question, answer, reference or "")."""
+    asked = [
+        prompts.marks(
+            question,
+            answer,
+            reference=reference,
+            free=options.free,
+            comment_length=options.comment_length,
+            limit=options.quote_limit,
+        )
+        for question, answer, reference in answers
+    ]
+    form = options.marks_form()
+    return (yield from ask_until_read(role, asked, steps, form, retries=options.retries, seed=seed, item_id=item_id))
+
+
+def marks_row(reading: Reading[likert.Marks]) -> dict[str, Any]:
+    """``{"marks": {name: mark} or None, "overall", "comment", "attempts", "status"}``."""
+    value = reading.value
+    return {
+        "marks": None if value is None else value.marks,
+        "overall": None if value is None else value.overall,
+        "comment": "" if value is None else value.comment,
+        "attempts": reading.attempts,
+        "status": reading.status,
+    }
+
+
+def _cut(completion: Completion) -> bool:
+    return completion.finish_reason == "length"

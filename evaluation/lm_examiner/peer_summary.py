@@ -1,0 +1,123 @@
+"""The figures of a peer examination, from its records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evaluation.lm_examiner.comparing import consistency
+from evaluation.lm_examiner.likert import FULL
+from evaluation.lm_examiner.peer import averages, combine, too_inconsistent
+from evaluation.lm_examiner.ranking import bradley_terry, win_rates
+from evaluation.statistics import mean, paired_bootstrap
+from serving.records import derive_seed
+
+Records = Sequence[Mapping[str, Any]]
+
+
+def summarise(
+    records: Records, models: Sequence[str], *, max_inconsistency: float, seed: int, own_answers: bool, asked: int
+) -> dict[str, Any]:
+    """``full_marks`` (rows candidates, columns examiners, in percent, with counts), ``AVG`` and ``AVG_weight``;
+    ``pairwise`` per examiner and combined by mean and by vote; ``consistency`` and who is ``excluded`` from combining;
+    ``bradley_terry`` over all comparisons of those that are not; ``self_preference``; the ``shortfall`` of questions.
+
+    asked: questions that were to be written per record
+    """
+    questions = [(record["examiner"], row) for record in records for row in record["questions"]]
+    table, counts = _full_marks(questions, models)
+    judged = {judge: _judged(questions, judge) for judge in models}
+    steady = {judge: consistency([c for row in rows for c in row["comparisons"]]) for judge, rows in judged.items()}
+    excluded = too_inconsistent(steady, max_inconsistency)
+    matrices = {judge: win_rates(rows, [n for n in models if n != judge]) for judge, rows in judged.items()}
+    kept = [row for judge, rows in judged.items() if judge not in excluded for row in rows]
+    marks = [rows for _, row in questions for rows in row["marks"].values()]
+    combined = combine(matrices, models, excluded)
+    return {
+        "n": len(questions),
+        "asked": len(records) * asked,
+        "shortfall": sum(record["shortfall"] for record in records),
+        "shortfall_by_examiner": {
+            name: sum(record["shortfall"] for record in records if record["examiner"] == name) for name in models
+        },
+        "full_marks": table,
+        "full_marks_counts": counts,
+        **averages(table, models),
+        "inconsistency": {judge: row["inconsistency"] for judge, row in steady.items()},
+        "consistency": steady,
+        "notices": [_notice(judge, steady[judge], max_inconsistency) for judge in excluded],
+        "pairwise": {"by_examiner": matrices, "combined": combined},
+        "bradley_terry": bradley_terry(kept, models, seed=derive_seed(seed, "bradley_terry")),
+        "self_preference": self_preference(records, models, seed=seed) if own_answers else None,
+        "unmarked": sum(mark["marks"] is None for rows in marks for mark in rows.values()),
+        "cut_answers": sum(
+            answer["finish_reason"] == "length" for _, row in questions for answer in row["answers"].values()
+        ),
+        "unscored": sum(not record["questions"] for record in records),
+    }
+
+
+def self_preference(records: Records, models: Sequence[str], *, seed: int) -> dict[str, Any]:
+    """Per model: its own overall marks of its answers less the mean of the others' marks of the same answers.
+
+    ``difference`` with a paired bootstrap interval over answers; answers that lack either side are left out.
+    """
+    found = {}
+    for name in models:
+        own, others = [], []
+        for record in records:
+            if record["examiner"] != name:
+                continue
+            for row in record["questions"]:
+                marks = row["marks"].get(name, {})
+                by_self = marks.get(name, {}).get("overall")
+                by_others = mean([m["overall"] for j, m in marks.items() if j != name and m["overall"] is not None])
+                if by_self is not None and by_others is not None:
+                    own.append(float(by_self))
+                    others.append(by_others)
+        difference = paired_bootstrap(own, others, seed=derive_seed(seed, "self_preference", name))
+        found[name] = {
+            "n": len(own),
+            "own": mean(own),
+            "others": mean(others),
+            "difference": None if difference is None else difference.mean,
+            "interval": None if difference is None else list(difference.interval),
+        }
+    return found
+
+
+def _full_marks(questions: Sequence[tuple[str, Mapping[str, Any]]], models: Sequence[str]) -> tuple[Any, Any]:
+    """Per candidate and examiner the percentage of full marks, on the examiner's own questions."""
+    table: dict[str, dict[str, float | None]] = {}
+    counts: dict[str, dict[str, list[int]]] = {}
+    for candidate in models:
+        table[candidate], counts[candidate] = {}, {}
+        for examiner in models:
+            given = [
+                row["marks"][candidate][examiner]["overall"]
+                for author, row in questions
+                if author == examiner != candidate and candidate in row["marks"]
+            ]
+            known = [overall for overall in given if overall is not None]
+            full = sum(overall == FULL for overall in known)
+            table[candidate][examiner] = 100 * full / len(known) if known else None
+            counts[candidate][examiner] = [full, len(known)]
+    return table, counts
+
+
+def _judged(questions: Sequence[tuple[str, Mapping[str, Any]]], judge: str) -> list[dict[str, Any]]:
+    """One row {comparisons, order} per question that the model compared answers to."""
+    return [
+        {"comparisons": row["comparisons"][judge], "order": row["orders"][judge]}
+        for _, row in questions
+        if judge in row["comparisons"]
+    ]
+
+
+def _notice(judge: str, row: Mapping[str, Any], most: float) -> str:
+    if row["inconsistency"] is None:
+        return f"{judge} is left out of the combined comparison: none of its {row['comparisons']} pairs could be read"
+    return (
+        f"{judge} is left out of the combined comparison: it contradicts itself in {row['contradictory']} of "
+        f"{row['known']} pairs ({row['inconsistency']:.0%}; max_inconsistency is {most:.0%})"
+    )
