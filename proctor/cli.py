@@ -80,7 +80,6 @@ app.add_typer(rate.app, name="rate")
 app.add_typer(examiner.app, name="examiner")
 app.add_typer(probing.app, name="probing")
 app.add_typer(idgen.app, name="idgen")
-app.add_typer(probing.app, name="probing")
 
 
 def main() -> None:

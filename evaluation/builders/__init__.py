@@ -13,7 +13,6 @@ BUILDERS: dict[str, str] = {
     "lm_examiner": "evaluation.builders.lm_examiner:LMExaminerBuilder",
     "probing": "evaluation.builders.probing:Probing",
     "idgen": "evaluation.builders.idgen:IDGen",
-    "probing": "evaluation.builders.probing:Probing",
 }
 
 
