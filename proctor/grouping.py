@@ -51,14 +51,12 @@ def examine_once(
     """Records, metrics and figures in ``out``, as ``proctor evaluate`` does; the metrics, also of an earlier call."""
     from proctor.adhoc import once
     from proctor.atomic import read_json, write_jsonl
-    from proctor.commands.options import one_of
+    from proctor.commands.options import checked_schedule
     from proctor.examining import examine
     from proctor.report.examiner_figures import draw_figures
-    from serving.cast import check_mode
     from serving.fingerprint import model_identity
 
-    one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
-    check_mode(schedule)
+    mode = checked_schedule(schedule)
     inputs: dict[str, Any] = {
         "protocol": exam.name,
         "version": exam.version,
@@ -75,7 +73,7 @@ def examine_once(
             exam,
             items,
             models=models,
-            mode=schedule,  # type: ignore[arg-type]
+            mode=mode,
             folder=folder,
             ledger_folder=folder / "ledger",
             wave=None,

@@ -57,11 +57,10 @@ def evaluate(
     from evaluation import benchmarks, protocols
     from proctor.adhoc import once
     from proctor.atomic import write_jsonl
-    from proctor.commands.options import benchmark_config, key_values, model_spec, one_of, readable
+    from proctor.commands.options import benchmark_config, checked_schedule, key_values, model_spec, one_of, readable
     from proctor.examining import examine
     from proctor.frozen import WITH_DEV, exemplar_pool
     from proctor.preflight import check_model
-    from serving.cast import check_mode
     from serving.fingerprint import model_identity
 
     given = {"mode": mode, "shots": shots, "text_format": text_format}
@@ -81,8 +80,7 @@ def evaluate(
         models[role] = model_spec(name, engine=engine, dtype=dtype, score_dtype=dtype)
         check_model(models[role], f"--{role}")
     one_of("--duplicates", duplicates, ("error", "report"))
-    one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
-    check_mode(schedule)
+    keeping = checked_schedule(schedule)
     config = benchmark_config(
         format,
         benchmark,
@@ -129,7 +127,7 @@ def evaluate(
             exam,
             items,
             models=models,
-            mode=schedule,  # type: ignore[arg-type]
+            mode=keeping,
             folder=folder,
             ledger_folder=folder / "ledger",
             wave=None,

@@ -32,15 +32,13 @@ def build(
     from proctor.adhoc import once
     from proctor.atomic import read_json
     from proctor.building import build_exam, check_weights, describe
-    from proctor.commands.options import benchmark_config, key_values, model_spec, one_of, readable
+    from proctor.commands.options import benchmark_config, checked_schedule, key_values, model_spec, one_of, readable
     from proctor.frozen import FrozenExam
     from proctor.preflight import check_model
-    from serving.cast import check_mode
     from serving.fingerprint import model_identity
 
     one_of("--duplicates", duplicates, ("error", "report"))
-    one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
-    check_mode(schedule)
+    mode = checked_schedule(schedule)
     options = key_values(option)
     made = builders.build(builder, options, seed=seed)
     models = {}
@@ -87,7 +85,7 @@ def build(
             FrozenExam(items, frozenset(), [], halved=False),
             items,
             models=models,
-            mode=schedule,  # type: ignore[arg-type]
+            mode=mode,
             folder=folder,
             ledger_folder=folder / "ledger",
             wave=None,

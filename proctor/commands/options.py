@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import yaml
 
@@ -12,6 +12,7 @@ from serving.models import ModelSpec
 
 if TYPE_CHECKING:
     from proctor.experiment import BenchmarkConfig
+    from serving.cast import Mode
 
 T = TypeVar("T")
 
@@ -67,6 +68,15 @@ def readable(load: Callable[[], T], name: object) -> T:
 def one_of(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+
+
+def checked_schedule(value: str) -> Mode:
+    """``--schedule`` as a mode. ValueError for an unknown one, and for one that this machine can't keep."""
+    from serving import cast as casting
+
+    one_of("--schedule", value, get_args(casting.Mode))
+    casting.check_mode(value)
+    return cast("Mode", value)
 
 
 def names(text: str) -> tuple[str, ...]:

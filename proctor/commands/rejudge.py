@@ -28,14 +28,12 @@ def rejudge(
     from evaluation.protocols import checked_options
     from evaluation.protocols.rejudge import Rejudge
     from proctor.adhoc import once
-    from proctor.commands.options import key_values, model_spec, one_of, readable, refuse_reserved
+    from proctor.commands.options import checked_schedule, key_values, model_spec, readable, refuse_reserved
     from proctor.examining import examine
     from proctor.preflight import check_model
-    from serving.cast import check_mode
     from serving.fingerprint import file_hash, model_identity
 
-    one_of("--schedule", schedule, ("lockstep", "batch-invariant", "fast"))
-    check_mode(schedule)
+    mode = checked_schedule(schedule)
     settings = key_values(option)
     refuse_reserved(settings, {"votes": "give --votes"}, "-o")
     options = settings | {"votes": votes}
@@ -66,7 +64,7 @@ def rejudge(
             judge,
             asked,
             models={"evaluator": spec},
-            mode=schedule,  # type: ignore[arg-type]
+            mode=mode,
             folder=folder,
             ledger_folder=folder / "ledger",
             wave=None,
