@@ -122,14 +122,22 @@ def _rehearse(experiment: Experiment, folder: Path) -> dict[str, dict[str, int]]
 
 
 def _before(experiment: Experiment, models: Mapping[str, ModelSpec]) -> Experiment:
-    """The experiment with existing models in place of trained ones. Nothing is filtered: that takes real answers."""
+    """The experiment with existing models in place of trained ones. Nothing is filtered: that takes real answers; nor
+    do peers examine each other: that takes real questions."""
     candidates = {
         name: candidate if candidate.model is not None else CandidateConfig(model=experiment.base)
         for name, candidate in experiment.candidates.items()
     }
     exams = {name: exam.model_copy(update={"prefilter": False}) for name, exam in experiment.exams.items()}
+    groups = {name: group for name, group in experiment.groups.items() if group.protocol != "peer_examination"}
     return experiment.model_copy(
-        update={"models": dict(models), "candidates": candidates, "exams": exams, "max_failure_rate": 1.0}
+        update={
+            "models": dict(models),
+            "candidates": candidates,
+            "exams": exams,
+            "groups": groups,
+            "max_failure_rate": 1.0,
+        }
     )
 
 
@@ -145,10 +153,14 @@ def _small(experiment: Experiment, items: int) -> Experiment:
         )
         for name, exam in before.exams.items()
     }
+    groups = {
+        name: group.model_copy(update={"limit": min(items, group.limit or items)})
+        for name, group in before.groups.items()
+    }
     limit = min(2 * items, before.benchmark.limit or 2 * items)
     detection = before.detection and before.detection.model_copy(update={"candidates": ()})
     benchmark = before.benchmark.model_copy(update={"limit": limit})
-    return before.model_copy(update={"exams": exams, "benchmark": benchmark, "detection": detection})
+    return before.model_copy(update={"exams": exams, "groups": groups, "benchmark": benchmark, "detection": detection})
 
 
 def _sample(experiment: Experiment, folder: Path) -> dict[str, dict[str, Any]]:
@@ -168,9 +180,9 @@ def _sample(experiment: Experiment, folder: Path) -> dict[str, dict[str, Any]]:
 def _alike(
     stage: str, rehearsed: dict[str, dict[str, int]], sampled: dict[str, dict[str, Any]]
 ) -> tuple[dict[str, int], dict[str, Any]]:
-    """The sampled stage of the same kind, and its rehearsal."""
+    """The sampled stage of that name, or else of the same kind, and its rehearsal."""
     kind = stage.partition(".")[0]
-    name = next(name for name in sampled if name.partition(".")[0] == kind)
+    name = stage if stage in sampled else next(name for name in sampled if name.partition(".")[0] == kind)
     return rehearsed[name], sampled[name]
 
 

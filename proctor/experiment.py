@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -12,7 +12,7 @@ from evaluation.formats import LeakFormat
 from serving.cast import Mode
 from serving.models import ModelSpec
 
-FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline")
+FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline", "taxonomy")
 """Settings of recipes and protocols that name a file."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
@@ -67,13 +67,12 @@ class CandidateConfig(Strict):
         return self
 
 
-class ExamConfig(Strict):
-    """One exam of every candidate.
+class Sitting(Strict):
+    """A protocol on items, before candidates.
 
     items: which half is examined; limit: items per half, the first of the frozen order
     benchmark: other items than the experiment's, which nobody leaks: all of them are examined
     build: an entry of ``builds``: its exam is sat; set: another of the exams that the build made
-    prefilter: only items that the evaluator itself answers right (kieval); limit then counts those
     candidates: who sits it (None: all)
     wave: dialogues that advance together (None: resolved once, from the number of items and max_num_seqs)
     """
@@ -84,13 +83,12 @@ class ExamConfig(Strict):
     benchmark: BenchmarkConfig | None = None
     build: str | None = None
     set: str | None = Field(default=None, pattern=NAME)
-    prefilter: bool = False
     candidates: tuple[str, ...] | None = None
     wave: int | None = Field(default=None, ge=1)
     options: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _halves_of_the_leaked_exam_only(self) -> ExamConfig:
+    def _halves_of_the_leaked_exam_only(self) -> Sitting:
         if self.benchmark is not None and self.items != "all":
             raise ValueError(f"items is {self.items!r}, but an exam with its own benchmark has no halves; leave it out")
         if self.benchmark is not None and self.build is not None:
@@ -98,6 +96,25 @@ class ExamConfig(Strict):
         if self.set is not None and self.build is None:
             raise ValueError("'set' names an exam of a build; give 'build' too")
         return self
+
+
+S = TypeVar("S", bound=Sitting)
+
+
+class ExamConfig(Sitting):
+    """One exam of every candidate.
+
+    prefilter: only items that the evaluator itself answers right (kieval); limit then counts those
+    """
+
+    prefilter: bool = False
+
+
+class GroupConfig(Sitting):
+    """One exam of several candidates together: ``ranking``, ``peer_examination`` or ``style_bias``.
+
+    Whoever else takes part (the examiner of a ranking) is in the experiment's ``roles``.
+    """
 
 
 class BuildConfig(Strict):
@@ -181,6 +198,7 @@ class Experiment(Strict):
     candidates: dict[str, CandidateConfig]
     builds: dict[str, BuildConfig] = Field(default_factory=dict)
     exams: dict[str, ExamConfig] = Field(default_factory=dict)
+    groups: dict[str, GroupConfig] = Field(default_factory=dict)
     detection: DetectionConfig | None = DetectionConfig()
     max_failure_rate: float = Field(default=0.05, ge=0.0, le=1.0)
 
@@ -193,6 +211,7 @@ class Experiment(Strict):
             "candidates": self.candidates,
             "builds": self.builds,
             "exams": self.exams,
+            "groups": self.groups,
         }
         for kind, names in tables.items():
             for name in names:
@@ -200,8 +219,11 @@ class Experiment(Strict):
                     raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
         for name in self.exams:
             # "exam.x" would be taken for the stage that freezes the items of the exam "x"
-            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build"):
+            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build", "group"):
                 raise ValueError(f"exams: {name!r} is the name of a stage; choose another")
+        for name in self.groups:
+            if name in self.exams:  # both would freeze their own items in "exam.x"
+                raise ValueError(f"groups: {name!r} is the name of an exam; choose another")
         served = [name for name, spec in self.models.items() if spec.engine == "server"]
         if served and self.mode == "lockstep":
             raise ValueError(
@@ -228,11 +250,12 @@ class Experiment(Strict):
                         "has seen; name a candidate with a recipe"
                     )
         self.in_training_order()
-        for name, exam in self.exams.items():
-            for candidate_name in exam.candidates or ():
-                _known(f"exams.{name}.candidates", candidate_name, self.candidates, "candidates")
-            if exam.build is not None:
-                _known(f"exams.{name}.build", exam.build, self.builds, "builds")
+        for name in (*self.exams, *self.groups):
+            where, sitting = self.place(name), self.sitting(name)
+            for candidate_name in sitting.candidates or ():
+                _known(f"{where}.candidates", candidate_name, self.candidates, "candidates")
+            if sitting.build is not None:
+                _known(f"{where}.build", sitting.build, self.builds, "builds")
         for name, build in self.builds.items():
             for role, model in build.roles.items():
                 _known(f"builds.{name}.roles.{role}", model, self.models, "models")
@@ -266,9 +289,22 @@ class Experiment(Strict):
             return self.mode
         return "fast" if any(spec.engine == "server" for spec in self.models.values()) else "lockstep"
 
+    def sitting(self, name: str) -> Sitting:
+        """The exam or the group of that name."""
+        return self.exams[name] if name in self.exams else self.groups[name]
+
+    def place(self, name: str) -> str:
+        """Where an exam or a group stands in the file."""
+        return f"{'exams' if name in self.exams else 'groups'}.{name}"
+
+    def members(self, group: str) -> tuple[str, ...]:
+        """The candidates of a group."""
+        chosen = self.groups[group].candidates
+        return tuple(self.candidates) if chosen is None else chosen
+
     def benchmark_of(self, exam: str) -> BenchmarkConfig:
-        """Where an exam's items come from."""
-        return self.exams[exam].benchmark or self.benchmark
+        """Where the items of an exam or a group come from."""
+        return self.sitting(exam).benchmark or self.benchmark
 
     def spec(self, candidate: str, folder: Path) -> ModelSpec:
         """How a candidate is served; ``folder`` is where a trained one lies."""
@@ -321,15 +357,6 @@ def resolve(experiment: Experiment) -> Experiment:
     for name, spec in experiment.models.items():
         places = {key: getattr(spec, key) for key in ("path", "adapter", "chat_template", "endpoint")}
         models[name] = spec.resolved().model_copy(update={key: _absolute(value) for key, value in places.items()})
-    exams = {
-        name: exam.model_copy(
-            update={
-                "benchmark": None if exam.benchmark is None else _placed(exam.benchmark),
-                "options": _with_places(exam.options),
-            }
-        )
-        for name, exam in experiment.exams.items()
-    }
     builds = {
         name: build.model_copy(
             update={
@@ -351,10 +378,16 @@ def resolve(experiment: Experiment) -> Experiment:
             "training": _with_places(experiment.training),
             "candidates": candidates,
             "builds": builds,
-            "exams": exams,
+            "exams": {name: _sat_here(exam) for name, exam in experiment.exams.items()},
+            "groups": {name: _sat_here(group) for name, group in experiment.groups.items()},
             "detection": None if experiment.detection is None else _with_files(experiment.detection),
         }
     )
+
+
+def _sat_here(config: S) -> S:
+    benchmark = None if config.benchmark is None else _placed(config.benchmark)
+    return config.model_copy(update={"benchmark": benchmark, "options": _with_places(config.options)})
 
 
 def _with_files(config: DetectionConfig) -> DetectionConfig:
@@ -375,7 +408,7 @@ def _with_places(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _absolute(value: str | None) -> str | None:
     """An existing file or folder as an absolute path; anything else (a hub name, ``embedded``) as it is."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not value:
         return value
     path = Path(value).expanduser()
     return str(path.resolve()) if path.exists() else value

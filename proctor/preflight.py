@@ -9,7 +9,7 @@ from evaluation import protocols
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, draw_exam
 from proctor.plan import plan
-from proctor.stages import build, detect
+from proctor.stages import build, detect, group
 from proctor.stages.base import Stage
 from proctor.stages.prefilter import filter_for
 from proctor.stages.train import job_for
@@ -52,6 +52,10 @@ def preflight(experiment: Experiment) -> Checked:
                 dialogue.close()
         except ValueError as error:
             raise ValueError(f"exams.{name}: {error}") from error
+    for name in experiment.groups:
+        found = _check_group(experiment, name, exam)
+        if found is not None:
+            items[name] = found
     for name, candidate in experiment.candidates.items():
         experiment.spec(name, Path("trained"))
         if candidate.recipe is not None:
@@ -71,6 +75,22 @@ def _check_protocol(experiment: Experiment, exam: str) -> None:
         experiment.role_specs(protocol.roles[1:])
     except ValueError as error:
         raise ValueError(f"exams.{exam}: {error}") from error
+
+
+def _check_group(experiment: Experiment, name: str, exam: FrozenExam) -> FrozenExam | None:
+    """A group's items, None where there are none yet. ValueError if its options, models or items are wrong."""
+    config = experiment.groups[name]
+    protocol = group.protocol_for(experiment, name)
+    group.others(experiment, name, protocol)
+    if config.build is not None or protocol.assignments() is not None:
+        return None
+    found = exam if config.benchmark is None else draw_exam(experiment, name)
+    try:
+        for dialogue in protocol.dialogues(found.part(config.items, config.limit)):
+            dialogue.close()
+    except ValueError as error:
+        raise ValueError(f"groups.{name}: {error}") from error
+    return found
 
 
 def check_models(experiment: Experiment) -> None:

@@ -52,6 +52,7 @@ def summarise_run(run: RunFolder) -> dict[str, Any]:
         "chance": _chance(exam),
         "missing": [name for name in expected(run) if not finished(run, name)],
         "blind_baseline": None if blind is None else _blind_json(blind),
+        "groups": grouped(run),
         "candidates": candidates,
     }
 
@@ -66,12 +67,24 @@ def expected(run: RunFolder) -> list[str]:
     """The stages of the experiment before the report, by name, in the plan's order."""
     experiment = run.experiment
     own = [f"exam.{name}" for name, exam in experiment.exams.items() if exam.benchmark is not None]
+    own += [f"exam.{name}" for name, group in experiment.groups.items() if group.benchmark is not None]
     own += [f"build.{name}" for name in experiment.builds]
     trained = [f"train.{name}" for name, candidate in experiment.candidates.items() if candidate.recipe is not None]
     filters = [f"prefilter.{name}" for name, exam in experiment.exams.items() if exam.prefilter]
     sat = [f"{exam}.{name}" for exam in experiment.exams for name in experiment.candidates]
     audited = [f"detect.{name}" for name in dict.fromkeys([CONTROL, *experiment.candidates])]
-    return ["exam", *own, *trained, *filters, *(name for name in [*sat, *audited] if contains(experiment, name))]
+    together = [f"group.{name}" for name in experiment.groups]
+    wanted = [name for name in [*sat, *together, *audited] if contains(experiment, name)]
+    return ["exam", *own, *trained, *filters, *wanted]
+
+
+def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:
+    """Per finished group its protocol and the figures that it wrote."""
+    return {
+        name: {"protocol": group.protocol, **read_json(run.stage(f"group.{name}").path / "metrics.json")}
+        for name, group in run.experiment.groups.items()
+        if finished(run, f"group.{name}")
+    }
 
 
 def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, dict[str, Any]]:
@@ -142,6 +155,10 @@ def contains(experiment: Experiment, stage: str) -> bool:
         return config is not None and (candidate == CONTROL or chosen is None or candidate in chosen)
     if kind == "build":
         return candidate in experiment.builds
+    if kind == "group":
+        return candidate in experiment.groups
+    if kind == "exam" and candidate in experiment.groups:
+        return experiment.groups[candidate].benchmark is not None
     if kind in ("exam", "prefilter") and candidate:
         own = experiment.exams.get(candidate)
         return own is not None and (own.prefilter if kind == "prefilter" else own.benchmark is not None)

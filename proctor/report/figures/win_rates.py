@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from proctor.report import groups
 from proctor.report.figures.plate import Plate, canvas
 from proctor.report.values import value
 
@@ -15,7 +16,10 @@ Matrix = list[list[float | None]]
 DYNAMIC = ("kieval", "mt_bench", "pairwise")
 
 
-def draw(evidence: Evidence) -> Plate | None:
+def draw(evidence: Evidence) -> Plate | list[Plate] | None:
+    of_groups = list(groups.win_rates(evidence.summary))
+    if of_groups:
+        return [plate(one.names, one.matrix, one.about, one.name, one.heading) for one in of_groups]
     given = evidence.plotted("win_rates")
     if given is not None:
         return plate(given["names"], given["matrix"], str(given.get("about", "")))
@@ -53,7 +57,7 @@ def matrix(by_candidate: dict[str, dict[str, float]]) -> Matrix:
     return rates
 
 
-def plate(names: list[str], rates: Matrix, about: str) -> Plate:
+def plate(names: list[str], rates: Matrix, about: str, name: str = "win_rates", heading: str = "Win rates") -> Plate:
     import numpy as np
 
     figure = canvas(height=1.6 + 0.38 * max(4, len(names)))
@@ -71,8 +75,8 @@ def plate(names: list[str], rates: Matrix, about: str) -> Plate:
     axes.set_ylabel("wins of ...")
     figure.colorbar(image, label="win rate, % (50: even)")
     return Plate(
-        name="win_rates",
-        title="Win rates",
+        name=name,
+        title=heading,
         caption=f"{about + '. ' if about else ''}Ties count one half; the row's candidate wins that share of items.",
         figure=figure,
     )
