@@ -29,7 +29,7 @@ def tables(summary: Mapping[str, Any]) -> list[Table]:
 
 
 def ranking(name: str, metrics: Metrics) -> Table:
-    """Rows candidates, the best first: win rate, Bradley-Terry strength with its interval, the examiner's inconsistency."""
+    """Rows candidates, the best first: win rate, Bradley-Terry with interval, the examiner's inconsistency."""
     fitted, rates = metrics["bradley_terry"], metrics["win_rates"]["mean"]
     order = sorted(rates, key=lambda one: 0.0 if rates[one] is None else -rates[one])
     rows = [
@@ -42,8 +42,8 @@ def ranking(name: str, metrics: Metrics) -> Table:
         for one in order
     ]
     caption = (
-        f"Ranking {name}: {metrics['n']} questions, {metrics['calls']['comparisons']} pairs of answers, each compared in "
-        "both orders. Win rate: mean against all others, a contradiction is half a win. Bradley-Terry: natural "
+        f"Ranking {name}: {metrics['n']} questions, {metrics['calls']['comparisons']} pairs of answers, each compared "
+        "in both orders. Win rate: mean against all others, a contradiction is half a win. Bradley-Terry: natural "
         "logarithm, mean 0, interval over questions. Inconsistency: share of pairs on which the examiner contradicts "
         "itself when the order is turned (one figure for the examiner, not the candidate)."
     )
@@ -69,8 +69,8 @@ def peers(name: str, metrics: Metrics) -> Table:
     ]
     shares = ", ".join(f"{one} {'-' if v is None else format(v, '.2f')}" for one, v in metrics["inconsistency"].items())
     caption = (
-        f"Peer examination {name}: {metrics['n']} questions of {metrics['asked']} that were asked for. Share of answers "
-        "with full marks, in percent, on the questions of the examiner that heads the column; nobody marks its own. "
+        f"Peer examination {name}: {metrics['n']} questions of {metrics['asked']} that were asked for. Share of "
+        "answers with full marks, in percent, on the questions of the examiner that heads the column; nobody marks its own. "
         "AVG: mean over the examiners. AVG_weight: mean after each column is scaled to 100 at its highest. "
         f"Inconsistency of the examiners when the order is turned: {shares}."
     )
@@ -130,8 +130,8 @@ def limits(summary: Mapping[str, Any]) -> Iterator[str]:
         found = metrics.get("consistency")
         if metrics["protocol"] == "ranking" and found["inconsistency"] is not None:
             yield (
-                f"{name}: the examiner contradicts itself in {found['contradictory']} of {found['known']} pairs when the "
-                f"order is turned; it takes the first response in {found['first_share']:.0%} of its verdicts."
+                f"{name}: the examiner contradicts itself in {found['contradictory']} of {found['known']} pairs when "
+                f"the order is turned; it takes the first response in {found['first_share']:.0%} of its verdicts."
             )
         for judge, one in found.items() if metrics["protocol"] == "peer_examination" else ():
             if one["inconsistency"] is not None:

@@ -33,9 +33,8 @@ def read_items(run: RunFolder, exam: str) -> FrozenExam:
     folder = folder_for(run, exam)
     if not (folder / "items.jsonl").is_file():
         made = sorted(place.name for place in folder.parent.glob("*") if place.is_dir())
-        raise ValueError(
-            f"{run.experiment.place(exam)}.set: the build made no set {folder.name!r}; it made {', '.join(made) or 'none'}"
-        )
+        where = f"{run.experiment.place(exam)}.set"
+        raise ValueError(f"{where}: the build made no set {folder.name!r}; it made {', '.join(made) or 'none'}")
     return read_exam(folder)
 
 
