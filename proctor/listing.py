@@ -19,6 +19,14 @@ def protocols() -> Iterator[str]:
         yield f"{name:18} roles: {', '.join(kind.roles)}; options: {', '.join(kind.Options.model_fields)}"
 
 
+def groups() -> Iterator[str]:
+    """Protocols of several models together, and their options."""
+    from evaluation.protocols import GROUPS, group_protocol
+
+    for name in GROUPS:
+        yield f"{name:18} options: {', '.join(group_protocol(name).Options.model_fields)}"
+
+
 def builders() -> Iterator[str]:
     """Builders: whether they start from seeds, roles (with the defaults), options."""
     from evaluation.builders import BUILDERS, build, builder
@@ -79,6 +87,7 @@ def _first_line(target: str) -> str:
 
 LISTS: dict[str, Callable[[], Iterator[str]]] = {
     "protocols": protocols,
+    "groups": groups,
     "builders": builders,
     "detectors": detectors,
     "benchmarks": benchmarks,

@@ -70,8 +70,8 @@ def peers(name: str, metrics: Metrics) -> Table:
     shares = ", ".join(f"{one} {'-' if v is None else format(v, '.2f')}" for one, v in metrics["inconsistency"].items())
     caption = (
         f"Peer examination {name}: {metrics['n']} questions of {metrics['asked']} that were asked for. Share of "
-        "answers with full marks, in percent, on the questions of the examiner that heads the column; nobody marks its own. "
-        "AVG: mean over the examiners. AVG_weight: mean after each column is scaled to 100 at its highest. "
+        "answers with full marks, in percent, on the questions of the column's examiner; nobody marks its own. AVG: "
+        "mean over the examiners. AVG_weight: mean after each column is scaled to 100 at its highest. "
         f"Inconsistency of the examiners when the order is turned: {shares}."
     )
     caption += "".join(f" {line[:1].upper()}{line[1:]}." for line in metrics["notices"])
