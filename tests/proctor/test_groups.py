@@ -278,7 +278,7 @@ def test_a_wrong_group_is_refused_before_anything_runs(changes: dict[str, Any], 
         preflight(loaded(**changes))
 
 
-ROLES = ("generator", "judge", "answerer_1", "checker_1")
+ROLES = ("generator", "judge", "answerer_1", "checker_1", "checker_2")
 
 
 def test_the_author_of_an_exam_is_not_ranked_on_it() -> None:
