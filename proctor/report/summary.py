@@ -52,6 +52,7 @@ def summarise_run(run: RunFolder) -> dict[str, Any]:
         "chance": _chance(exam),
         "missing": [name for name in expected(run) if not finished(run, name)],
         "blind_baseline": None if blind is None else _blind_json(blind),
+        "analyses": analysed(run),
         "candidates": candidates,
     }
 
@@ -71,7 +72,14 @@ def expected(run: RunFolder) -> list[str]:
     filters = [f"prefilter.{name}" for name, exam in experiment.exams.items() if exam.prefilter]
     sat = [f"{exam}.{name}" for exam in experiment.exams for name in experiment.candidates]
     audited = [f"detect.{name}" for name in dict.fromkeys([CONTROL, *experiment.candidates])]
-    return ["exam", *own, *trained, *filters, *(name for name in [*sat, *audited] if contains(experiment, name))]
+    present = [name for name in [*sat, *audited] if contains(experiment, name)]
+    return ["exam", *own, *trained, *filters, *present, *(f"analysis.{name}" for name in experiment.analyses)]
+
+
+def analysed(run: RunFolder) -> dict[str, Any]:
+    """The figures of every finished analysis, by name."""
+    done = [name for name in run.experiment.analyses if finished(run, f"analysis.{name}")]
+    return {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
 
 
 def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, dict[str, Any]]:
@@ -129,8 +137,8 @@ def same_order(a: Rows, b: Rows, key: str = "item_id") -> bool:
 
 
 def finished(run: RunFolder, stage: str) -> bool:
-    """Whether a stage's marker is there. Of an unfinished stage nothing counts, even if its files are there."""
-    return (run.stage(stage).path / "DONE").is_file()
+    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts."""
+    return run.stage(stage).done() is not None
 
 
 def contains(experiment: Experiment, stage: str) -> bool:
@@ -140,8 +148,8 @@ def contains(experiment: Experiment, stage: str) -> bool:
         config = experiment.detection
         chosen = None if config is None else config.candidates
         return config is not None and (candidate == CONTROL or chosen is None or candidate in chosen)
-    if kind == "build":
-        return candidate in experiment.builds
+    if kind in ("build", "analysis"):
+        return candidate in (experiment.builds if kind == "build" else experiment.analyses)
     if kind in ("exam", "prefilter") and candidate:
         own = experiment.exams.get(candidate)
         return own is not None and (own.prefilter if kind == "prefilter" else own.benchmark is not None)
