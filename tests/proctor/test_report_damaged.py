@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_jsonl, write_jsonl
+from proctor.atomic import read_jsonl
 from proctor.report.verdicts import verdict_lines
 from proctor.report.write import write_report
 from proctor.runfolder import open_run
-from tests.proctor.scripted import do, scripted
+from tests.proctor.scripted import do, rewrite, scripted
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +26,6 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(finished_run: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished_run, tmp_path / "run"))
-
-
-def rewrite(run: Path, stage: str, rows: list[dict[str, Any]]) -> None:
-    """Other records, as if the stage had ended with them."""
-    folder = open_run(run).stage(stage)
-    done = folder.done()
-    assert done is not None
-    write_jsonl(folder.path / "records.jsonl", rows)
-    folder.finish(done.inputs, list(done.sizes))
 
 
 def report(run: Path) -> dict[str, Any]:
