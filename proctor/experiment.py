@@ -14,6 +14,8 @@ from serving.models import ModelSpec
 
 FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline", "taxonomy")
 """Settings of recipes and protocols that name a file."""
+STAGES = ("exam", "report", "train", "detect", "prefilter", "build", "group", "analysis")
+"""First words of the names of stages that are no exam's."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
@@ -141,6 +143,16 @@ class BuildConfig(Strict):
         return self
 
 
+class AnalysisConfig(Strict):
+    """Figures over finished exams, for the report (docs/experiments.md).
+
+    kind: ``probing``, ``items`` or ``question_map`` (``proctor list analyses``); options: what that kind takes
+    """
+
+    kind: str
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
 class DetectionConfig(Strict):
     """methods, set_tests: see ``proctor list detectors``; formats: which strings are examined (the first: the headline)
     candidates: who is examined (None: all); the base is always examined, as the control
@@ -199,6 +211,7 @@ class Experiment(Strict):
     builds: dict[str, BuildConfig] = Field(default_factory=dict)
     exams: dict[str, ExamConfig] = Field(default_factory=dict)
     groups: dict[str, GroupConfig] = Field(default_factory=dict)
+    analyses: dict[str, AnalysisConfig] = Field(default_factory=dict)
     detection: DetectionConfig | None = DetectionConfig()
     max_failure_rate: float = Field(default=0.05, ge=0.0, le=1.0)
 
@@ -212,6 +225,7 @@ class Experiment(Strict):
             "builds": self.builds,
             "exams": self.exams,
             "groups": self.groups,
+            "analyses": self.analyses,
         }
         for kind, names in tables.items():
             for name in names:
@@ -219,7 +233,7 @@ class Experiment(Strict):
                     raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
         for name in self.exams:
             # "exam.x" would be taken for the stage that freezes the items of the exam "x"
-            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build", "group"):
+            if name.partition(".")[0] in STAGES:
                 raise ValueError(f"exams: {name!r} is the name of a stage; choose another")
         for name in self.groups:
             if name in self.exams:  # both would freeze their own items in "exam.x"
@@ -380,6 +394,7 @@ def resolve(experiment: Experiment) -> Experiment:
             "builds": builds,
             "exams": {name: _sat_here(exam) for name, exam in experiment.exams.items()},
             "groups": {name: _sat_here(group) for name, group in experiment.groups.items()},
+            "analyses": {name: _with_sets(analysis) for name, analysis in experiment.analyses.items()},
             "detection": None if experiment.detection is None else _with_files(experiment.detection),
         }
     )
@@ -395,6 +410,21 @@ def _with_files(config: DetectionConfig) -> DetectionConfig:
 
     files = {key: _absolute(getattr(config, key)) for key in ("corpus", "non_members", "members")}
     return config.model_copy(update={**files, "options": with_places(config.options)})
+
+
+def _with_sets(config: AnalysisConfig) -> AnalysisConfig:
+    """The question sets and the encoder that an analysis names, as absolute paths."""
+    options = dict(config.options)
+    if isinstance(options.get("benchmarks"), Mapping):
+        options["benchmarks"] = {
+            name: {key: _absolute(value) if key in ("path", "exemplars") else value for key, value in one.items()}
+            if isinstance(one, Mapping)
+            else one
+            for name, one in options["benchmarks"].items()
+        }
+    if "encoder" in options:
+        options["encoder"] = _absolute(options["encoder"])
+    return config.model_copy(update={"options": options})
 
 
 def _placed(benchmark: BenchmarkConfig) -> BenchmarkConfig:

@@ -38,6 +38,14 @@ def builders() -> Iterator[str]:
         yield f"{name:14} roles (by default): {roles}; {start}; options: {', '.join(kind.Options.model_fields)}"
 
 
+def analyses() -> Iterator[str]:
+    """Kinds of analysis, and their options."""
+    from proctor.analyses import ANALYSES, kind_of
+
+    for name, target in ANALYSES.items():
+        yield f"{name:14} options: {', '.join(kind_of(name).Options.model_fields)}; {_first_line(target)}"
+
+
 def detectors() -> Iterator[str]:
     """Detectors of one text, then set-level tests: needs, cost in forward passes per text, options, paper."""
     from detection import detectors as of_text
@@ -89,6 +97,7 @@ LISTS: dict[str, Callable[[], Iterator[str]]] = {
     "protocols": protocols,
     "groups": groups,
     "builders": builders,
+    "analyses": analyses,
     "detectors": detectors,
     "benchmarks": benchmarks,
     "recipes": recipes,

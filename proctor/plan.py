@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proctor.experiment import Experiment
 from proctor.runfolder import RunFolder
-from proctor.stages import build, detect, exam, freeze, group, prefilter, report, train
+from proctor.stages import analysis, build, detect, exam, freeze, group, prefilter, report, train
 from proctor.stages.base import Stage
 
 
@@ -30,6 +30,7 @@ def plan(experiment: Experiment) -> list[Stage]:
         chosen = experiment.detection.candidates
         examined = dict.fromkeys([detect.CONTROL, *(tuple(experiment.candidates) if chosen is None else chosen)])
         stages += [detect.stage(experiment, name) for name in examined]
+    stages += [analysis.stage(experiment, name) for name in experiment.analyses]
     stages.append(report.stage(experiment, [stage.name for stage in stages]))
     twice = [name for name, count in Counter(stage.name for stage in stages).items() if count > 1]
     if twice:

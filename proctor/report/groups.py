@@ -13,9 +13,9 @@ PREFIX = "group_"
 
 
 class WinRates(NamedTuple):
-    """name of the figure's file; heading; about: what is compared; names and matrix as of ``figures.win_rates``"""
+    """suffix of the figure's file; heading's end; about: what is compared; names, matrix: as in plots.json"""
 
-    name: str
+    suffix: str
     heading: str
     about: str
     names: list[str]
@@ -114,14 +114,14 @@ def win_rates(summary: Mapping[str, Any]) -> Iterator[WinRates]:
         if metrics["protocol"] == "ranking":
             found = metrics["win_rates"]
             about = f"Group {name}: answers compared pair by pair in both orders, {metrics['n']} questions"
-            yield WinRates(f"win_rates_{name}", f"Win rates: {name}", about, found["names"], found["rates"])
+            yield WinRates(f".{name}", f": {name}", about, found["names"], found["rates"])
         if metrics["protocol"] == "peer_examination":
             for how, said in (("by_mean", "the mean of the examiners' win rates"), ("by_vote", "a vote per examiner")):
                 rates = metrics["pairwise"]["combined"][how]["rates"]
                 if any(value is not None for row in rates for value in row):
                     about = f"Group {name}: the combined examiner, {said}; {metrics['n']} questions"
-                    heading = f"Win rates: {name}, {how.replace('_', ' ')}"
-                    yield WinRates(f"win_rates_{name}_{how}", heading, about, list(metrics["full_marks"]), rates)
+                    heading = f": {name}, {how.replace('_', ' ')}"
+                    yield WinRates(f".{name}.{how}", heading, about, list(metrics["full_marks"]), rates)
 
 
 def limits(summary: Mapping[str, Any]) -> Iterator[str]:

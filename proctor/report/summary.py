@@ -53,6 +53,7 @@ def summarise_run(run: RunFolder) -> dict[str, Any]:
         "missing": [name for name in expected(run) if not finished(run, name)],
         "blind_baseline": None if blind is None else _blind_json(blind),
         "groups": grouped(run),
+        "analyses": analysed(run),
         "candidates": candidates,
     }
 
@@ -74,8 +75,14 @@ def expected(run: RunFolder) -> list[str]:
     sat = [f"{exam}.{name}" for exam in experiment.exams for name in experiment.candidates]
     audited = [f"detect.{name}" for name in dict.fromkeys([CONTROL, *experiment.candidates])]
     together = [f"group.{name}" for name in experiment.groups]
-    wanted = [name for name in [*sat, *together, *audited] if contains(experiment, name)]
-    return ["exam", *own, *trained, *filters, *wanted]
+    present = [name for name in [*sat, *together, *audited] if contains(experiment, name)]
+    return ["exam", *own, *trained, *filters, *present, *(f"analysis.{name}" for name in experiment.analyses)]
+
+
+def analysed(run: RunFolder) -> dict[str, Any]:
+    """The figures of every finished analysis, by name."""
+    done = [name for name in run.experiment.analyses if finished(run, f"analysis.{name}")]
+    return {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
 
 
 def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:
@@ -142,8 +149,8 @@ def same_order(a: Rows, b: Rows, key: str = "item_id") -> bool:
 
 
 def finished(run: RunFolder, stage: str) -> bool:
-    """Whether a stage's marker is there. Of an unfinished stage nothing counts, even if its files are there."""
-    return (run.stage(stage).path / "DONE").is_file()
+    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts."""
+    return run.stage(stage).done() is not None
 
 
 def contains(experiment: Experiment, stage: str) -> bool:
@@ -153,10 +160,13 @@ def contains(experiment: Experiment, stage: str) -> bool:
         config = experiment.detection
         chosen = None if config is None else config.candidates
         return config is not None and (candidate == CONTROL or chosen is None or candidate in chosen)
-    if kind == "build":
-        return candidate in experiment.builds
-    if kind == "group":
-        return candidate in experiment.groups
+    tables: dict[str, Mapping[str, Any]] = {
+        "build": experiment.builds,
+        "analysis": experiment.analyses,
+        "group": experiment.groups,
+    }
+    if kind in tables:
+        return candidate in tables[kind]
     if kind == "exam" and candidate in experiment.groups:
         return experiment.groups[candidate].benchmark is not None
     if kind in ("exam", "prefilter") and candidate:

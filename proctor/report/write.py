@@ -105,8 +105,18 @@ def all_tables(evidence: Evidence) -> dict[str, Table]:
         set_tests(summary),
         dose.table(summary.get("dose_response", [])),
         *groups.tables(summary),
+        *analyses(evidence),
     ]
     return {table.name: table for table in made if table.rows}
+
+
+def analyses(evidence: Evidence) -> list[Table]:
+    """The table of each finished analysis."""
+    from proctor.stages.analysis import analysis_for
+
+    experiment = evidence.run.experiment
+    made = [analysis_for(experiment, name).table(name, found) for name, found in evidence.summary["analyses"].items()]
+    return [table for table in made if table is not None]
 
 
 def differences(summary: dict[str, Any]) -> Table:

@@ -124,7 +124,7 @@ def test_the_report_shows_them(run: Path) -> None:
         assert f">{heading}</h3>" in page, heading
     assert "ranked: the examiner contradicts itself in" in page
     names = {path.name for path in (run / "report" / "figures").iterdir()}
-    assert {"win_rates_ranked.svg", "win_rates_peers_by_mean.png", "win_rates_peers_by_vote.svg"} <= names
+    assert {"win_rates.ranked.svg", "win_rates.peers.by_mean.png", "win_rates.peers.by_vote.svg"} <= names
     with (run / "report" / "tables" / "group_ranked.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.reader(stream))
     assert rows[0][:2] == ["candidate", "win rate"]
