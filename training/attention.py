@@ -50,7 +50,7 @@ def by_document(module: Any, query: Any, key: Any, value: Any, attention_mask: A
 
     positions = options.get("position_ids")
     rows, length = query.shape[0], query.shape[2]
-    if positions is None or attention_mask is not None or key.shape[2] != length:
+    if positions is None or positions.dim() != 2 or attention_mask is not None or key.shape[2] != length:
         whole, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
         return whole, None
     positions = positions.expand(rows, length)
