@@ -16,6 +16,8 @@ FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline", "taxon
 """Settings of recipes and protocols that name a file."""
 STAGES = ("exam", "report", "train", "detect", "prefilter", "build", "group", "analysis")
 """First words of the names of stages that are no exam's."""
+BUILD = "build:"
+"""What stands before the name of a build, where a recipe's setting names one instead of a file."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
@@ -252,12 +254,12 @@ class Experiment(Strict):
         if not self.candidates:
             raise ValueError("candidates: name at least one")
         for role, model in {"base": self.base, **{f"roles.{r}": m for r, m in self.roles.items()}}.items():
-            _known(role, model, self.models, "models")
+            known(role, model, self.models, "models")
         for name, candidate in self.candidates.items():
             if candidate.model is not None:
-                _known(f"candidates.{name}.model", candidate.model, self.models, "models")
+                known(f"candidates.{name}.model", candidate.model, self.models, "models")
             if candidate.origin is not None:
-                _known(f"candidates.{name}.origin", candidate.origin, self.candidates, "candidates")
+                known(f"candidates.{name}.origin", candidate.origin, self.candidates, "candidates")
                 if self.candidates[candidate.origin].recipe is None:
                     raise ValueError(
                         f"candidates.{name}.origin: {candidate.origin!r} is not trained here, so nobody knows what it "
@@ -267,16 +269,16 @@ class Experiment(Strict):
         for name in (*self.exams, *self.groups):
             where, sitting = self.place(name), self.sitting(name)
             for candidate_name in sitting.candidates or ():
-                _known(f"{where}.candidates", candidate_name, self.candidates, "candidates")
+                known(f"{where}.candidates", candidate_name, self.candidates, "candidates")
             if sitting.build is not None:
-                _known(f"{where}.build", sitting.build, self.builds, "builds")
+                known(f"{where}.build", sitting.build, self.builds, "builds")
         for name, build in self.builds.items():
             for role, model in build.roles.items():
-                _known(f"builds.{name}.roles.{role}", model, self.models, "models")
+                known(f"builds.{name}.roles.{role}", model, self.models, "models")
         if self.detection is not None and self.detection.reference is not None:
-            _known("detection.reference", self.detection.reference, self.models, "models")
+            known("detection.reference", self.detection.reference, self.models, "models")
         for candidate_name in (self.detection.candidates if self.detection else None) or ():
-            _known("detection.candidates", candidate_name, self.candidates, "candidates")
+            known("detection.candidates", candidate_name, self.candidates, "candidates")
         return self
 
     def in_training_order(self) -> list[str]:
@@ -348,7 +350,8 @@ class Experiment(Strict):
         return {role: self.models[parts[role]].resolved() for role in roles}
 
 
-def _known(where: str, name: str, table: Mapping[str, Any], kind: str) -> None:
+def known(where: str, name: str, table: Mapping[str, Any], kind: str) -> None:
+    """ValueError, with the nearest name, if the table has no such entry."""
     import difflib
 
     if name not in table:
@@ -437,8 +440,8 @@ def _with_places(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _absolute(value: str | None) -> str | None:
-    """An existing file or folder as an absolute path; anything else (a hub name, ``embedded``) as it is."""
-    if not isinstance(value, str) or not value:
+    """An existing file or folder as an absolute path; anything else (a hub name, ``embedded``, a build) as it is."""
+    if not isinstance(value, str) or not value or value.startswith(BUILD):
         return value
     path = Path(value).expanduser()
     return str(path.resolve()) if path.exists() else value
