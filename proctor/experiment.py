@@ -200,7 +200,7 @@ class Experiment(Strict):
                     raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
         for name in self.exams:
             # "exam.x" would be taken for the stage that freezes the items of the exam "x"
-            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build"):
+            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build", "serve"):
                 raise ValueError(f"exams: {name!r} is the name of a stage; choose another")
         served = [name for name, spec in self.models.items() if spec.engine == "server"]
         if served and self.mode == "lockstep":
