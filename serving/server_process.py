@@ -23,7 +23,8 @@ from serving.engines.common import context_length
 from serving.engines.process import child_environment
 from serving.engines.server_engine import served_fingerprints
 from serving.engines.vllm_arguments import as_flags, vllm_arguments
-from serving.fingerprint import check_model_folder, fingerprint, resolve_model, versions_for
+from serving.fingerprint import fingerprint, resolve_model, versions_for
+from serving.model_folder import check_complete
 from serving.models import ModelSpec
 
 START_LIMIT = 1800.0
@@ -52,7 +53,7 @@ class Server:
         self._lora = served_fingerprints(list(self.models.values()))
         first = next(iter(self.models.values()))
         self._model_folder = resolve_model(first)
-        check_model_folder(self._model_folder, allow_pickle=first.allow_pickle)
+        check_complete(self._model_folder, allow_pickle=first.allow_pickle)
         self.device, self._threads = device_and_threads()
         self._spec = first
         self.fingerprints = {
