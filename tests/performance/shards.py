@@ -1,13 +1,11 @@
-"""Does it matter how an exam is cut into shards? A real model in bfloat16 through vLLM, KIEval, all roles one model.
+"""Does it matter how an exam is cut? A real model in bfloat16 through vLLM, KIEval, all roles one model.
 
-lockstep   the same waves in 1, 2 and 3 shards: records.jsonl must be the same byte for byte
-waves      lockstep in other waves: shows whether batches change answers at all here, so that the first line means
-           something
-fast       the same items in 1, 2 and 3 shards, and in reverse order: what differs is said, nothing is promised
+shards     lockstep, the same waves in 1, 2 and 3 shards, each a ``proctor stage RUN STAGE --shard I/N`` of its own as
+           SLURM's array tasks are: records.jsonl must be the same byte for byte
+free       lockstep in other waves, then fast: whole, in parts, and in reverse order, on one engine. What differs is
+           said, nothing is promised; that other waves change answers shows that the first result means something
 
-Every shard is a ``proctor stage RUN STAGE --shard I/N`` of its own, as SLURM's array tasks are.
-
-    python -m tests.performance.shards [--items 12] [--wave 2] [--out FOLDER]
+    python -m tests.performance.shards [--part shards|free] [--items 8] [--wave 2]
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,46 +23,106 @@ from proctor.offline import go_offline
 go_offline()
 
 from evaluation import protocols  # noqa: E402
-from proctor.examining import examine  # noqa: E402
+from evaluation.items import Item  # noqa: E402
 from proctor.experiment import Experiment, resolve  # noqa: E402
-from proctor.runfolder import RunFolder, create  # noqa: E402
+from proctor.runfolder import create  # noqa: E402
 from proctor.stages import freeze  # noqa: E402
 from proctor.work import do_stage  # noqa: E402
+from serving.cast import Cast, Mode  # noqa: E402
+from serving.engines.process import ProcessEngine  # noqa: E402
+from serving.ledger import Ledger  # noqa: E402
+from serving.scheduler import run_dialogues  # noqa: E402
 from tests.proctor.command import proctor  # noqa: E402
 
 STAGE = "kieval.one"
-OPTIONS = {"rounds": 2, "comment_length": 24, "interactor_tokens": 48, "candidate_tokens": 64, "retries": 0}
+ROLES = ("candidate", "interactor", "evaluator")
+OPTIONS = {"rounds": 1, "comment_length": 16, "interactor_tokens": 32, "candidate_tokens": 48, "retries": 0}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--items", type=int, default=12)
+    parser.add_argument("--part", choices=("shards", "free"), action="append")
+    parser.add_argument("--items", type=int, default=8)
     parser.add_argument("--wave", type=int, default=2)
-    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        folder = arguments.out or Path(place)
-        whole = sat(folder, arguments.items, "lockstep", arguments.wave, 1)
-        for shards in (2, 3):
-            part = sat(folder, arguments.items, "lockstep", arguments.wave, shards)
-            print(f"lockstep, {shards} shards: {said(whole, part)}", flush=True)
-        for wave in (1, arguments.items):
-            other = sat(folder, arguments.items, "lockstep", wave, 1)
-            print(f"lockstep, waves of {wave} instead of {arguments.wave}: {said(whole, other)}", flush=True)
-        free = sat(folder, arguments.items, "fast", arguments.wave, 1)
-        print(f"fast beside lockstep: {said(whole, free)}", flush=True)
-        for shards in (2, 3):
-            print(f"fast, {shards} shards: {said(free, sat(folder, arguments.items, 'fast', arguments.wave, shards))}")
-        print(f"fast, items in reverse order: {said(free, reverse(folder, arguments.items, arguments.wave))}")
+    parts = arguments.part or ["shards", "free"]
+    with tempfile.TemporaryDirectory() as folder:
+        if "shards" in parts:
+            in_shards(Path(folder), arguments.items, arguments.wave)
+        if "free" in parts:
+            freely(Path(folder), arguments.items, arguments.wave)
 
 
-def experiment(items: int, mode: str, wave: int) -> Experiment:
+def in_shards(folder: Path, items: int, wave: int) -> None:
+    whole = sat(folder, items, wave, 1)
+    for shards in (2, 3):
+        part = sat(folder, items, wave, shards)
+        same = whole.read_bytes() == part.read_bytes()
+        said = f"identical, byte for byte ({whole.stat().st_size} bytes)" if same else "NOT identical"
+        print(f"lockstep, {shards} shards beside 1: {said}", flush=True)
+
+
+def freely(folder: Path, items: int, wave: int) -> None:
+    run = create(folder / "free", experiment(items, wave))
+    do_stage(run, "exam")
+    chosen = list(freeze.read_items(run, "kieval").part("all", None))
+    spec = run.experiment.models["m"]
+    open_engines: dict[Mode, ProcessEngine] = {}
+
+    def records(mode: Mode, chosen: Sequence[Item], wave: int) -> list[dict[str, Any]]:
+        protocol = protocols.build("kieval", OPTIONS, seed=0)
+        if mode not in open_engines:
+            for other in open_engines.values():
+                other.close()
+            open_engines.clear()
+            open_engines[mode] = ProcessEngine(spec, fingerprint=mode, mode=mode)
+        engine = open_engines[mode]
+        with tempfile.TemporaryDirectory() as place:
+            ledger = Ledger(Path(place))
+            with Cast(
+                dict.fromkeys(ROLES, spec), ledger=ledger, mode=mode, make_engine=lambda *_, **__: Kept(engine)
+            ) as cast:
+                found = run_dialogues(protocol.dialogues(chosen), cast, wave=wave)
+            ledger.close()
+        return json.loads(json.dumps(found))  # type: ignore[no-any-return]
+
+    try:
+        first = records("lockstep", chosen, wave)
+        print(f"lockstep, again: {compared(first, records('lockstep', chosen, wave))}", flush=True)
+        for other in (1, items):
+            text = compared(first, records("lockstep", chosen, other))
+            print(f"lockstep, waves of {other} instead of {wave}: {text}", flush=True)
+        free = records("fast", chosen, wave)
+        print(f"fast beside lockstep: {compared(first, free)}", flush=True)
+        print(f"fast, again: {compared(free, records('fast', chosen, wave))}", flush=True)
+        half = len(chosen) // 2
+        parts = records("fast", chosen[:half], wave) + records("fast", chosen[half:], wave)
+        print(f"fast, in two parts: {compared(free, parts)}", flush=True)
+        turned = records("fast", chosen[::-1], wave)[::-1]
+        print(f"fast, items in reverse order: {compared(free, turned)}", flush=True)
+    finally:
+        for engine in open_engines.values():
+            engine.close()
+
+
+class Kept:
+    """An engine that stays open from run to run."""
+
+    def __init__(self, engine: ProcessEngine) -> None:
+        self.fingerprint = engine.fingerprint
+        self.generate, self.score = engine.generate, engine.score
+
+    def close(self) -> None:
+        pass
+
+
+def experiment(items: int, wave: int) -> Experiment:
     model = {"path": "embedded", "engine": "vllm", "dtype": "bfloat16", "max_length": 2048, "max_num_seqs": 16}
     return resolve(
         Experiment.model_validate(
             {
                 "name": "shards",
-                "mode": mode,
+                "mode": "lockstep",
                 "models": {"m": model},
                 "base": "m",
                 "roles": {"interactor": "m", "evaluator": "m"},
@@ -77,43 +135,17 @@ def experiment(items: int, mode: str, wave: int) -> Experiment:
     )
 
 
-def sat(folder: Path, items: int, mode: str, wave: int, shards: int) -> Path:
+def sat(folder: Path, items: int, wave: int, shards: int) -> Path:
     """records.jsonl of the exam in that many shards, each in a process of its own, in a fresh run folder."""
-    run = create(folder / f"{mode}-{wave}-{shards}", experiment(items, mode, wave))
+    run = create(folder / f"shards-{shards}", experiment(items, wave))
     do_stage(run, "exam")
     start = time.monotonic()
     for index in range(shards):
         call("stage", run.path, STAGE, *(["--shard", f"{index}/{shards}"] if shards > 1 else []))
     if shards > 1:
         call("stage", run.path, STAGE, "--merge", shards)
-    path = run.stage(STAGE).path / "records.jsonl"
-    print(f"    {mode}, waves of {wave}, {shards} shard(s): {time.monotonic() - start:.0f} s", flush=True)
-    return path
-
-
-def reverse(folder: Path, items: int, wave: int) -> Path:
-    """The same exam in mode fast, its items asked in reverse order; the records in the usual one."""
-    run = create(folder / "fast-reverse", experiment(items, "fast", wave))
-    do_stage(run, "exam")
-    return _reversed(run, wave)
-
-
-def _reversed(run: RunFolder, wave: int) -> Path:
-    chosen = list(freeze.read_items(run, "kieval").part("all", None))[::-1]
-    spec = run.experiment.models["m"]
-    examine(
-        protocols.build("kieval", OPTIONS, seed=run.experiment.seed),
-        chosen,
-        models=dict.fromkeys(("candidate", "interactor", "evaluator"), spec),
-        mode="fast",
-        folder=run.path,
-        ledger_folder=run.path / "ledger" / "reverse",
-        wave=wave,
-        report=lambda *_: None,
-    )
-    path = run.path / "records.jsonl"
-    path.write_text("".join(line + "\n" for line in path.read_text(encoding="utf-8").splitlines()[::-1]), "utf-8")
-    return path
+    print(f"    {shards} shard(s): {time.monotonic() - start:.0f} s", flush=True)
+    return run.stage(STAGE).path / "records.jsonl"
 
 
 def call(*arguments: object) -> None:
@@ -122,34 +154,13 @@ def call(*arguments: object) -> None:
         raise SystemExit(f"proctor {' '.join(map(str, arguments))}: {(done.stdout + done.stderr)[-2000:]}")
 
 
-def said(first: Path, second: Path) -> str:
-    """How two runs' records compare: bytes, and by dialogue the model's texts."""
-    if first.read_bytes() == second.read_bytes():
-        return f"identical, byte for byte ({first.stat().st_size} bytes)"
-    mine, theirs = (list(dialogues(path)) for path in (first, second))
-    changed = sum(a != b for a, b in zip(mine, theirs, strict=True))
-    texts = [(a, b) for one, two in zip(mine, theirs, strict=True) for a, b in zip(one, two, strict=False)]
-    return (
-        f"{changed} of {len(mine)} dialogues differ; of {len(texts)} texts at the same place "
-        f"{sum(a != b for a, b in texts)} differ"
-    )
-
-
-def dialogues(path: Path) -> Iterator[Sequence[str]]:
-    """Per record all that models said in it, in order."""
-    for line in path.read_text(encoding="utf-8").splitlines():
-        yield tuple(texts(json.loads(line)))
-
-
-def texts(value: Any, key: str = "") -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, part in value.items():
-            yield from texts(part, name)
-    elif isinstance(value, list):
-        for part in value:
-            yield from texts(part, key)
-    elif isinstance(value, str) and key in ("text", "content", "reply", "question", "answer", "raw"):
-        yield value
+def compared(first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]]) -> str:
+    """How two runs' records compare, as JSON: whole dialogues, and first answers alone (a single step)."""
+    changed = sum(a != b for a, b in zip(first, second, strict=True))
+    answers = sum(a["first_answer"] != b["first_answer"] for a, b in zip(first, second, strict=True))
+    if not changed:
+        return f"all {len(first)} records identical"
+    return f"{changed} of {len(first)} records differ ({answers} in their first answer)"
 
 
 if __name__ == "__main__":
