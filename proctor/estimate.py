@@ -33,10 +33,12 @@ MODELS_ASKED_BY = ("prefilter", "detect")
 class Figures:
     """Of one role in one stage. calls: exactly, or at most where a protocol may end early
 
-    seconds: of the engine, loading apart; None where nothing was sampled, tokens too
+    expected: calls if dialogues end as early as they did in the sample
+    seconds: of the engine, loading apart; None where nothing was sampled, tokens and expected calls too
     """
 
     calls: int
+    expected: float | None = None
     prompt_tokens: float | None = None
     output_tokens: float | None = None
     seconds: float | None = None
@@ -100,6 +102,7 @@ def total(figures: Estimate) -> Figures:
 
     return Figures(
         calls=sum(role.calls for role in roles),
+        expected=add([role.expected for role in roles]),
         prompt_tokens=add([role.prompt_tokens for role in roles]),
         output_tokens=add([role.output_tokens for role in roles]),
         seconds=add([stage.seconds for stage in figures.values()]),
@@ -216,6 +219,7 @@ def _scaled(calls: dict[str, int], rehearsed: dict[str, int], sample: dict[str, 
         factor = n / rehearsed[role] if rehearsed.get(role) else 0.0
         roles[role] = Figures(
             calls=n,
+            expected=row["calls"] * factor,
             prompt_tokens=row["prompt_tokens"] * factor,
             output_tokens=row["output_tokens"] * factor,
             seconds=row["seconds"] * factor,
@@ -236,7 +240,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def table(before: Estimate, after: Estimate | None = None, say: Callable[[str], None] = print) -> None:
     """Lines of text: per stage and role the estimate, and beside it what was measured."""
-    say(f"{'stage':28} {'role':12} {'calls':>15} {'prompt tokens':>19} {'output tokens':>19} {'seconds':>15}")
+    say(f"{'stage':28} {'role':12} {'calls':>19} {'prompt tokens':>19} {'output tokens':>19} {'seconds':>15}")
     for name, stage in before.items():
         then = after.get(name) if after is not None else None
         for role, figures in stage.roles.items():
@@ -252,12 +256,19 @@ def table(before: Estimate, after: Estimate | None = None, say: Callable[[str], 
 
 def _line(stage: str, role: str, figures: Figures, then: Figures | None, both: bool) -> str:
     cells = []
-    for name, width in (("calls", 15), ("prompt_tokens", 19), ("output_tokens", 19), ("seconds", 15)):
-        shown = _number(getattr(figures, name))
+    for name, width in (("calls", 19), ("prompt_tokens", 19), ("output_tokens", 19), ("seconds", 15)):
+        shown = _number(getattr(figures, name)) if name != "calls" else _calls(figures)
         if both:
             shown += f" / {_number(getattr(then, name) if then else None)}"
         cells.append(f"{shown:>{width}}")
     return f"{stage:28} {role:12} {' '.join(cells)}"
+
+
+def _calls(figures: Figures) -> str:
+    """At most so many; where the sample's dialogues ended early, how many are expected, too: ``<= 48, 32``."""
+    if figures.expected is None or round(figures.expected) == figures.calls:
+        return _number(figures.calls)
+    return f"<= {figures.calls:,}, {figures.expected:,.0f}"
 
 
 def _number(value: float | None) -> str:

@@ -37,10 +37,19 @@ def test_a_sample_is_scaled() -> None:
     sample = {"roles": {"judge": row}, "seconds": 12.0, "peak_memory_gib": 1.5}
     # the rehearsal made 4 calls where the sample made 3 (it stopped early), and the whole stage makes at most 40
     stage = _scaled({"judge": 40}, {"judge": 4}, sample)
-    assert stage.roles == {"judge": Figures(calls=40, prompt_tokens=3000, output_tokens=300, seconds=60.0)}
+    assert stage.roles == {"judge": Figures(calls=40, expected=30, prompt_tokens=3000, output_tokens=300, seconds=60.0)}
     assert stage.seconds == 2.0 + 4.0 + 60.0
     assert stage.peak_memory == 1.5
     assert _scaled({"judge": 0}, {"judge": 0}, sample).roles["judge"].seconds == 0.0
+
+
+def test_dialogues_that_end_early_in_the_sample(capsys: pytest.CaptureFixture[str]) -> None:
+    """At most 40, but 30 if a quarter is not asked, as in the sample; retries may also make it more."""
+    row = {"calls": 3, "prompt_tokens": 300, "output_tokens": 30, "seconds": 6.0, "loading": 4.0}
+    table({"kieval.a": _scaled({"judge": 40}, {"judge": 4}, {"roles": {"judge": row}, "seconds": 12.0})})
+    lines = capsys.readouterr().out.splitlines()
+    assert "<= 40, 30 " in lines[1]
+    assert "<= 40, 30 " in lines[-1]
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,13 +53,13 @@ def test_a_server_is_a_job_and_ends_with_the_last_that_asks(cluster: Cluster, tm
     again = submitted(submit(tmp_path, value, **where))
     assert list(again) == ["serve.judge", "kieval.two", "report"]
     assert again["serve.judge"] != jobs["serve.judge"]
+    ended = proctor("cancel", run, "--stage", "serve.judge")
+    assert ended.stdout.startswith("cancelled 1: serve.judge (job "), ended.stdout + ended.stderr
+    assert "cancelled 2: " in proctor("cancel", run).stdout
     wait_for_end()
-    found = standing(run)
-    assert found.pop("serve.judge") == "ended"
-    assert set(found.values()) == {"done"}
-    metrics = json.loads((run / "stages" / "kieval.two" / "metrics.json").read_text())
+    assert standing(run)["serve.judge"] == "cancelled"
+    metrics = json.loads((run / "stages" / "kieval.one" / "metrics.json").read_text())
     assert metrics["schedule"] == "fast"
-    assert "nothing to submit" in submit(tmp_path, value, **where).stdout
 
 
 def test_a_server_that_can_not_start_ends_those_that_wait_for_it(cluster: Cluster, tmp_path: Path) -> None:
