@@ -1,11 +1,11 @@
-"""Does it matter how an exam is cut? A real model in bfloat16 through vLLM, KIEval, all roles one model.
+"""Does it matter how an exam is cut? A real model in bfloat16 through vLLM answers questions.
 
 shards     lockstep, the same waves in 1, 2 and 3 shards, each a ``proctor stage RUN STAGE --shard I/N`` of its own as
            SLURM's array tasks are: records.jsonl must be the same byte for byte
 free       lockstep in other waves, then fast: whole, in parts, and in reverse order, on one engine. What differs is
            said, nothing is promised; that other waves change answers shows that the first result means something
 
-    python -m tests.performance.shards [--part shards|free] [--items 8] [--wave 2]
+    python -m tests.performance.shards [--part shards|free] [--items 12] [--wave 2]
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ from serving.ledger import Ledger  # noqa: E402
 from serving.scheduler import run_dialogues  # noqa: E402
 from tests.proctor.command import proctor  # noqa: E402
 
-STAGE = "kieval.one"
-ROLES = ("candidate", "interactor", "evaluator")
-OPTIONS = {"rounds": 1, "comment_length": 16, "interactor_tokens": 32, "candidate_tokens": 48, "retries": 0}
+STAGE = "static.one"
+OPTIONS = {"mode": "generate", "text_format": "chat", "max_tokens": 32}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--part", choices=("shards", "free"), action="append")
-    parser.add_argument("--items", type=int, default=8)
+    parser.add_argument("--items", type=int, default=12)
     parser.add_argument("--wave", type=int, default=2)
     arguments = parser.parse_args()
     parts = arguments.part or ["shards", "free"]
@@ -65,12 +64,12 @@ def in_shards(folder: Path, items: int, wave: int) -> None:
 def freely(folder: Path, items: int, wave: int) -> None:
     run = create(folder / "free", experiment(items, wave))
     do_stage(run, "exam")
-    chosen = list(freeze.read_items(run, "kieval").part("all", None))
+    chosen = list(freeze.read_items(run, "static").part("all", None))
     spec = run.experiment.models["m"]
     open_engines: dict[Mode, ProcessEngine] = {}
 
     def records(mode: Mode, chosen: Sequence[Item], wave: int) -> list[dict[str, Any]]:
-        protocol = protocols.build("kieval", OPTIONS, seed=0)
+        protocol = protocols.build("static", OPTIONS, seed=0)
         if mode not in open_engines:
             for other in open_engines.values():
                 other.close()
@@ -79,9 +78,7 @@ def freely(folder: Path, items: int, wave: int) -> None:
         engine = open_engines[mode]
         with tempfile.TemporaryDirectory() as place:
             ledger = Ledger(Path(place))
-            with Cast(
-                dict.fromkeys(ROLES, spec), ledger=ledger, mode=mode, make_engine=lambda *_, **__: Kept(engine)
-            ) as cast:
+            with Cast({"candidate": spec}, ledger=ledger, mode=mode, make_engine=lambda *_, **__: Kept(engine)) as cast:
                 found = run_dialogues(protocol.dialogues(chosen), cast, wave=wave)
             ledger.close()
         return json.loads(json.dumps(found))  # type: ignore[no-any-return]
@@ -125,10 +122,9 @@ def experiment(items: int, wave: int) -> Experiment:
                 "mode": "lockstep",
                 "models": {"m": model},
                 "base": "m",
-                "roles": {"interactor": "m", "evaluator": "m"},
                 "benchmark": {"format": "embedded", "limit": items},
                 "candidates": {"one": {"model": "m"}},
-                "exams": {"kieval": {"protocol": "kieval", "limit": items, "wave": wave, "options": OPTIONS}},
+                "exams": {"static": {"protocol": "static", "limit": items, "wave": wave, "options": OPTIONS}},
                 "max_failure_rate": 1.0,
             }
         )
@@ -155,12 +151,9 @@ def call(*arguments: object) -> None:
 
 
 def compared(first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]]) -> str:
-    """How two runs' records compare, as JSON: whole dialogues, and first answers alone (a single step)."""
+    """How two runs' records compare."""
     changed = sum(a != b for a, b in zip(first, second, strict=True))
-    answers = sum(a["first_answer"] != b["first_answer"] for a, b in zip(first, second, strict=True))
-    if not changed:
-        return f"all {len(first)} records identical"
-    return f"{changed} of {len(first)} records differ ({answers} in their first answer)"
+    return f"{changed} of {len(first)} records differ" if changed else f"all {len(first)} records identical"
 
 
 if __name__ == "__main__":
