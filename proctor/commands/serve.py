@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 LOOK_EVERY_S = 5.0
-"""How often it is looked whether a stage still needs the server."""
+ASK_SLURM_EVERY_S = 15.0
+"""How often it is looked whether a stage still needs the server; in a job, where SLURM is asked, less often."""
 
 
 def serve(
@@ -62,11 +63,12 @@ def serve(
     signal.signal(signal.SIGTERM, _as_interrupt)
     signal.signal(signal.SIGUSR1, stop)
     looked = time.monotonic()
+    every = ASK_SLURM_EVERY_S if "SLURM_JOB_ID" in os.environ else LOOK_EVERY_S
     served = True
 
     def over() -> bool:
         nonlocal looked, served
-        if not keep and time.monotonic() - looked > LOOK_EVERY_S:
+        if not keep and time.monotonic() - looked > every:
             looked = time.monotonic()
             served = bool(still_needed(open_run(run), models))
         return not served
