@@ -14,7 +14,7 @@ from serving.models import ModelSpec
 
 FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline", "taxonomy")
 """Settings of recipes and protocols that name a file."""
-STAGES = ("exam", "report", "train", "detect", "prefilter", "build", "group", "analysis")
+STAGES = ("exam", "report", "train", "detect", "prefilter", "build", "group", "analysis", "serve")
 """First words of the names of stages that are no exam's."""
 BUILD = "build:"
 """What stands before the name of a build, where a recipe's setting names one instead of a file."""

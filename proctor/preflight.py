@@ -17,7 +17,8 @@ from proctor.training_inputs import builds_read, check_seeds
 from serving.adapters import check_servable, read_adapter
 from serving.cast import check_mode
 from serving.engines.common import context_length
-from serving.fingerprint import ModelError, check_model_folder, resolve_model
+from serving.fingerprint import ModelError, resolve_model
+from serving.model_folder import check_complete, safetensors_header
 from serving.models import ModelSpec
 
 
@@ -111,10 +112,12 @@ def check_model(spec: ModelSpec, where: str) -> None:
         return
     try:
         folder = resolve_model(spec)
-        check_model_folder(folder, allow_pickle=spec.allow_pickle)
+        check_complete(folder, allow_pickle=spec.allow_pickle)
         context_length(spec, folder)
         if spec.adapter:
-            (check_servable if spec.engine in ("vllm", "server") else read_adapter)(Path(spec.adapter).expanduser())
+            adapter = Path(spec.adapter).expanduser()
+            (check_servable if spec.engine in ("vllm", "server") else read_adapter)(adapter)
+            safetensors_header(adapter / "adapter_model.safetensors")
         if spec.chat_template not in (None, "none") and not Path(str(spec.chat_template)).expanduser().is_file():
             raise ModelError(f"chat_template file {spec.chat_template} does not exist; give a Jinja file, or 'none'")
     except ModelError as error:
