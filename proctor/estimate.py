@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.atomic import read_json
-from proctor.experiment import BuildConfig, CandidateConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import BuildConfig, CandidateConfig
 from proctor.plan import plan
 from proctor.runfolder import RunFolder, create
 from proctor.runner import StageFailed, run_all

@@ -9,7 +9,8 @@ from evaluation import protocols
 from evaluation.items import Item
 from evaluation.protocols.base import ExamProtocol
 from proctor.examining import Report, examine, merge
-from proctor.experiment import FILES, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import FILES
 from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze, prefilter

@@ -9,7 +9,8 @@ from evaluation import protocols
 from evaluation.items import Item
 from evaluation.protocols.base import GroupProtocol
 from proctor.examining import Report, examine, merge
-from proctor.experiment import FILES, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import FILES
 from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze
@@ -41,7 +42,7 @@ def protocol_for(experiment: Experiment, group: str) -> GroupProtocol:
 
 
 def _default(key: str) -> Any:
-    from proctor.experiment import GroupConfig
+    from proctor.experiment_sections import GroupConfig
 
     return GroupConfig.model_fields[key].default
 

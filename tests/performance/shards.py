@@ -24,7 +24,8 @@ go_offline()
 
 from evaluation import protocols  # noqa: E402
 from evaluation.items import Item  # noqa: E402
-from proctor.experiment import Experiment, resolve  # noqa: E402
+from proctor.experiment import Experiment  # noqa: E402
+from proctor.resolving import resolve  # noqa: E402
 from proctor.runfolder import create  # noqa: E402
 from proctor.stages import freeze  # noqa: E402
 from proctor.work import do_stage  # noqa: E402

@@ -9,7 +9,8 @@ import pytest
 
 from proctor.atomic import read_json
 from proctor.estimate import Figures, StageEstimate, _scaled, estimate, measured, table, total
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
+from proctor.resolving import resolve
 from proctor.runfolder import open_run
 from tests.proctor.command import proctor, write_experiment
 from tests.proctor.scripted import do, scripted

@@ -11,7 +11,8 @@ import pytest
 
 from proctor.atomic import read_json
 from proctor.environment import add_self_tests, write_environment
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
+from proctor.resolving import resolve
 from proctor.self_tests import measured, self_tests
 from serving import self_test
 from serving.engines.scripted_engine import ScriptedBackend

@@ -11,8 +11,9 @@ import pytest
 
 from proctor import serve_jobs as serving_jobs
 from proctor.cluster_preflight import check_environment, check_fit, check_space
-from proctor.experiment import Experiment, load_experiment, resolve
+from proctor.experiment import Experiment, load_experiment
 from proctor.plan import plan
+from proctor.resolving import resolve
 from proctor.runfolder import RunFolder
 from proctor.serve_jobs import serve_intents, served_together, still_needed
 from proctor.stagefolder import StageFolder
