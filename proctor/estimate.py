@@ -131,14 +131,22 @@ def _rehearse(experiment: Experiment, folder: Path) -> dict[str, dict[str, int]]
 
 
 def _before(experiment: Experiment, models: Mapping[str, ModelSpec]) -> Experiment:
-    """The experiment with existing models in place of trained ones. Nothing is filtered: that takes real answers."""
+    """The experiment with existing models in place of trained ones. Nothing is filtered: that takes real answers; nor
+    do peers examine each other: that takes real questions."""
     candidates = {
         name: candidate if candidate.model is not None else CandidateConfig(model=experiment.base)
         for name, candidate in experiment.candidates.items()
     }
     exams = {name: exam.model_copy(update={"prefilter": False}) for name, exam in experiment.exams.items()}
+    groups = {name: group for name, group in experiment.groups.items() if group.protocol != "peer_examination"}
     return experiment.model_copy(
-        update={"models": dict(models), "candidates": candidates, "exams": exams, "max_failure_rate": 1.0}
+        update={
+            "models": dict(models),
+            "candidates": candidates,
+            "exams": exams,
+            "groups": groups,
+            "max_failure_rate": 1.0,
+        }
     )
 
 
@@ -154,11 +162,17 @@ def _small(experiment: Experiment, items: int) -> Experiment:
         )
         for name, exam in before.exams.items()
     }
+    groups = {
+        name: group.model_copy(update={"limit": min(items, group.limit or items)})
+        for name, group in before.groups.items()
+    }
     limit = min(2 * items, before.benchmark.limit or 2 * items)
     builds = {name: _small_build(before, name, items) for name in before.builds}
     detection = before.detection and before.detection.model_copy(update={"candidates": ()})
     benchmark = before.benchmark.model_copy(update={"limit": limit})
-    return before.model_copy(update={"exams": exams, "benchmark": benchmark, "detection": detection, "builds": builds})
+    return before.model_copy(
+        update={"exams": exams, "groups": groups, "benchmark": benchmark, "detection": detection, "builds": builds}
+    )
 
 
 def _small_build(experiment: Experiment, name: str, items: int) -> BuildConfig:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -12,8 +12,12 @@ from evaluation.formats import LeakFormat
 from serving.cast import Mode
 from serving.models import ModelSpec
 
-FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline")
+FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline", "taxonomy")
 """Settings of recipes and protocols that name a file."""
+STAGES = ("exam", "report", "train", "detect", "prefilter", "build", "group", "analysis", "serve")
+"""First words of the names of stages and jobs that are no exam's."""
+BUILD = "build:"
+"""What stands before the name of a build, where a recipe's setting names one instead of a file."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
@@ -67,13 +71,12 @@ class CandidateConfig(Strict):
         return self
 
 
-class ExamConfig(Strict):
-    """One exam of every candidate.
+class Sitting(Strict):
+    """A protocol on items, before candidates.
 
     items: which half is examined; limit: items per half, the first of the frozen order
     benchmark: other items than the experiment's, which nobody leaks: all of them are examined
     build: an entry of ``builds``: its exam is sat; set: another of the exams that the build made
-    prefilter: only items that the evaluator itself answers right (kieval); limit then counts those
     candidates: who sits it (None: all)
     wave: dialogues that advance together (None: resolved once, from the number of items and max_num_seqs)
     """
@@ -84,13 +87,12 @@ class ExamConfig(Strict):
     benchmark: BenchmarkConfig | None = None
     build: str | None = None
     set: str | None = Field(default=None, pattern=NAME)
-    prefilter: bool = False
     candidates: tuple[str, ...] | None = None
     wave: int | None = Field(default=None, ge=1)
     options: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _halves_of_the_leaked_exam_only(self) -> ExamConfig:
+    def _halves_of_the_leaked_exam_only(self) -> Sitting:
         if self.benchmark is not None and self.items != "all":
             raise ValueError(f"items is {self.items!r}, but an exam with its own benchmark has no halves; leave it out")
         if self.benchmark is not None and self.build is not None:
@@ -98,6 +100,25 @@ class ExamConfig(Strict):
         if self.set is not None and self.build is None:
             raise ValueError("'set' names an exam of a build; give 'build' too")
         return self
+
+
+S = TypeVar("S", bound=Sitting)
+
+
+class ExamConfig(Sitting):
+    """One exam of every candidate.
+
+    prefilter: only items that the evaluator itself answers right (kieval); limit then counts those
+    """
+
+    prefilter: bool = False
+
+
+class GroupConfig(Sitting):
+    """One exam of several candidates together: ``ranking``, ``peer_examination`` or ``style_bias``.
+
+    Whoever else takes part (the examiner of a ranking) is in the experiment's ``roles``.
+    """
 
 
 class BuildConfig(Strict):
@@ -122,6 +143,16 @@ class BuildConfig(Strict):
         if self.benchmark is not None and self.items != "all":
             raise ValueError(f"items is {self.items!r}, but seeds of an own benchmark have no halves; leave it out")
         return self
+
+
+class AnalysisConfig(Strict):
+    """Figures over finished exams, for the report (docs/experiments.md).
+
+    kind: ``probing``, ``items`` or ``question_map`` (``proctor list analyses``); options: what that kind takes
+    """
+
+    kind: str
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class DetectionConfig(Strict):
@@ -181,6 +212,8 @@ class Experiment(Strict):
     candidates: dict[str, CandidateConfig]
     builds: dict[str, BuildConfig] = Field(default_factory=dict)
     exams: dict[str, ExamConfig] = Field(default_factory=dict)
+    groups: dict[str, GroupConfig] = Field(default_factory=dict)
+    analyses: dict[str, AnalysisConfig] = Field(default_factory=dict)
     detection: DetectionConfig | None = DetectionConfig()
     max_failure_rate: float = Field(default=0.05, ge=0.0, le=1.0)
 
@@ -193,6 +226,8 @@ class Experiment(Strict):
             "candidates": self.candidates,
             "builds": self.builds,
             "exams": self.exams,
+            "groups": self.groups,
+            "analyses": self.analyses,
         }
         for kind, names in tables.items():
             for name in names:
@@ -200,8 +235,11 @@ class Experiment(Strict):
                     raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
         for name in self.exams:
             # "exam.x" would be taken for the stage that freezes the items of the exam "x"
-            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build", "serve"):
+            if name.partition(".")[0] in STAGES:
                 raise ValueError(f"exams: {name!r} is the name of a stage; choose another")
+        for name in self.groups:
+            if name in self.exams:  # both would freeze their own items in "exam.x"
+                raise ValueError(f"groups: {name!r} is the name of an exam; choose another")
         served = [name for name, spec in self.models.items() if spec.engine == "server"]
         if served and self.mode == "lockstep":
             raise ValueError(
@@ -216,30 +254,31 @@ class Experiment(Strict):
         if not self.candidates:
             raise ValueError("candidates: name at least one")
         for role, model in {"base": self.base, **{f"roles.{r}": m for r, m in self.roles.items()}}.items():
-            _known(role, model, self.models, "models")
+            known(role, model, self.models, "models")
         for name, candidate in self.candidates.items():
             if candidate.model is not None:
-                _known(f"candidates.{name}.model", candidate.model, self.models, "models")
+                known(f"candidates.{name}.model", candidate.model, self.models, "models")
             if candidate.origin is not None:
-                _known(f"candidates.{name}.origin", candidate.origin, self.candidates, "candidates")
+                known(f"candidates.{name}.origin", candidate.origin, self.candidates, "candidates")
                 if self.candidates[candidate.origin].recipe is None:
                     raise ValueError(
                         f"candidates.{name}.origin: {candidate.origin!r} is not trained here, so nobody knows what it "
                         "has seen; name a candidate with a recipe"
                     )
         self.in_training_order()
-        for name, exam in self.exams.items():
-            for candidate_name in exam.candidates or ():
-                _known(f"exams.{name}.candidates", candidate_name, self.candidates, "candidates")
-            if exam.build is not None:
-                _known(f"exams.{name}.build", exam.build, self.builds, "builds")
+        for name in (*self.exams, *self.groups):
+            where, sitting = self.place(name), self.sitting(name)
+            for candidate_name in sitting.candidates or ():
+                known(f"{where}.candidates", candidate_name, self.candidates, "candidates")
+            if sitting.build is not None:
+                known(f"{where}.build", sitting.build, self.builds, "builds")
         for name, build in self.builds.items():
             for role, model in build.roles.items():
-                _known(f"builds.{name}.roles.{role}", model, self.models, "models")
+                known(f"builds.{name}.roles.{role}", model, self.models, "models")
         if self.detection is not None and self.detection.reference is not None:
-            _known("detection.reference", self.detection.reference, self.models, "models")
+            known("detection.reference", self.detection.reference, self.models, "models")
         for candidate_name in (self.detection.candidates if self.detection else None) or ():
-            _known("detection.candidates", candidate_name, self.candidates, "candidates")
+            known("detection.candidates", candidate_name, self.candidates, "candidates")
         return self
 
     def in_training_order(self) -> list[str]:
@@ -266,9 +305,22 @@ class Experiment(Strict):
             return self.mode
         return "fast" if any(spec.engine == "server" for spec in self.models.values()) else "lockstep"
 
+    def sitting(self, name: str) -> Sitting:
+        """The exam or the group of that name."""
+        return self.exams[name] if name in self.exams else self.groups[name]
+
+    def place(self, name: str) -> str:
+        """Where an exam or a group stands in the file."""
+        return f"{'exams' if name in self.exams else 'groups'}.{name}"
+
+    def members(self, group: str) -> tuple[str, ...]:
+        """The candidates of a group."""
+        chosen = self.groups[group].candidates
+        return tuple(self.candidates) if chosen is None else chosen
+
     def benchmark_of(self, exam: str) -> BenchmarkConfig:
-        """Where an exam's items come from."""
-        return self.exams[exam].benchmark or self.benchmark
+        """Where the items of an exam or a group come from."""
+        return self.sitting(exam).benchmark or self.benchmark
 
     def spec(self, candidate: str, folder: Path) -> ModelSpec:
         """How a candidate is served; ``folder`` is where a trained one lies."""
@@ -298,7 +350,8 @@ class Experiment(Strict):
         return {role: self.models[parts[role]].resolved() for role in roles}
 
 
-def _known(where: str, name: str, table: Mapping[str, Any], kind: str) -> None:
+def known(where: str, name: str, table: Mapping[str, Any], kind: str) -> None:
+    """ValueError, with the nearest name, if the table has no such entry."""
     import difflib
 
     if name not in table:
@@ -321,15 +374,6 @@ def resolve(experiment: Experiment) -> Experiment:
     for name, spec in experiment.models.items():
         places = {key: getattr(spec, key) for key in ("path", "adapter", "chat_template", "endpoint")}
         models[name] = spec.resolved().model_copy(update={key: _absolute(value) for key, value in places.items()})
-    exams = {
-        name: exam.model_copy(
-            update={
-                "benchmark": None if exam.benchmark is None else _placed(exam.benchmark),
-                "options": _with_places(exam.options),
-            }
-        )
-        for name, exam in experiment.exams.items()
-    }
     builds = {
         name: build.model_copy(
             update={
@@ -351,10 +395,17 @@ def resolve(experiment: Experiment) -> Experiment:
             "training": _with_places(experiment.training),
             "candidates": candidates,
             "builds": builds,
-            "exams": exams,
+            "exams": {name: _sat_here(exam) for name, exam in experiment.exams.items()},
+            "groups": {name: _sat_here(group) for name, group in experiment.groups.items()},
+            "analyses": {name: _with_sets(analysis) for name, analysis in experiment.analyses.items()},
             "detection": None if experiment.detection is None else _with_files(experiment.detection),
         }
     )
+
+
+def _sat_here(config: S) -> S:
+    benchmark = None if config.benchmark is None else _placed(config.benchmark)
+    return config.model_copy(update={"benchmark": benchmark, "options": _with_places(config.options)})
 
 
 def _with_files(config: DetectionConfig) -> DetectionConfig:
@@ -362,6 +413,21 @@ def _with_files(config: DetectionConfig) -> DetectionConfig:
 
     files = {key: _absolute(getattr(config, key)) for key in ("corpus", "non_members", "members")}
     return config.model_copy(update={**files, "options": with_places(config.options)})
+
+
+def _with_sets(config: AnalysisConfig) -> AnalysisConfig:
+    """The question sets and the encoder that an analysis names, as absolute paths."""
+    options = dict(config.options)
+    if isinstance(options.get("benchmarks"), Mapping):
+        options["benchmarks"] = {
+            name: {key: _absolute(value) if key in ("path", "exemplars") else value for key, value in one.items()}
+            if isinstance(one, Mapping)
+            else one
+            for name, one in options["benchmarks"].items()
+        }
+    if "encoder" in options:
+        options["encoder"] = _absolute(options["encoder"])
+    return config.model_copy(update={"options": options})
 
 
 def _placed(benchmark: BenchmarkConfig) -> BenchmarkConfig:
@@ -374,8 +440,8 @@ def _with_places(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _absolute(value: str | None) -> str | None:
-    """An existing file or folder as an absolute path; anything else (a hub name, ``embedded``) as it is."""
-    if not isinstance(value, str):
+    """An existing file or folder as an absolute path; anything else (a hub name, ``embedded``, a build) as it is."""
+    if not isinstance(value, str) or not value or value.startswith(BUILD):
         return value
     path = Path(value).expanduser()
     return str(path.resolve()) if path.exists() else value

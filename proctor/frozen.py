@@ -48,12 +48,12 @@ class FrozenExam:
 def draw_exam(experiment: Experiment, exam: str | None = None, *, build: str | None = None) -> FrozenExam:
     """Loads the benchmark and draws the exam: a pure function of the files and the seed.
 
-    exam: name of an exam with its own benchmark; build: name of a build with its own seeds; None: the experiment's
+    exam: name of an exam or group with its own benchmark; build: of a build with its own seeds; None: the experiment's
     """
     own = exam is None and build is None
     config, where = experiment.benchmark, "benchmark"
     if exam is not None:
-        config, where = experiment.benchmark_of(exam), f"exams.{exam}.benchmark"
+        config, where = experiment.benchmark_of(exam), f"{experiment.place(exam)}.benchmark"
     elif build is not None:
         config, where = experiment.builds[build].benchmark or config, f"builds.{build}.benchmark"
     found = read_benchmark(config)

@@ -9,10 +9,11 @@ from evaluation import protocols
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, draw_exam
 from proctor.plan import plan
-from proctor.stages import build, detect
+from proctor.stages import build, detect, group
 from proctor.stages.base import Stage
 from proctor.stages.prefilter import filter_for
 from proctor.stages.train import job_for
+from proctor.training_inputs import builds_read, check_seeds
 from serving.adapters import check_servable, read_adapter
 from serving.cast import check_mode
 from serving.engines.common import context_length
@@ -53,10 +54,14 @@ def preflight(experiment: Experiment) -> Checked:
                 dialogue.close()
         except ValueError as error:
             raise ValueError(f"exams.{name}: {error}") from error
+    for name in experiment.groups:
+        found = _check_group(experiment, name, exam)
+        if found is not None:
+            items[name] = found
     for name, candidate in experiment.candidates.items():
         experiment.spec(name, Path("trained"))
         if candidate.recipe is not None:
-            check_training(experiment, name)
+            check_training(experiment, name, exam)
     stages = plan(experiment)
     detect.check_exam(experiment, exam)
     return Checked(exam, items, stages)
@@ -72,6 +77,22 @@ def _check_protocol(experiment: Experiment, exam: str) -> None:
         experiment.role_specs(protocol.roles[1:])
     except ValueError as error:
         raise ValueError(f"exams.{exam}: {error}") from error
+
+
+def _check_group(experiment: Experiment, name: str, exam: FrozenExam) -> FrozenExam | None:
+    """A group's items, None where there are none yet. ValueError if its options, models or items are wrong."""
+    config = experiment.groups[name]
+    protocol = group.protocol_for(experiment, name)
+    group.others(experiment, name, protocol)
+    if config.build is not None or protocol.assignments() is not None:
+        return None
+    found = exam if config.benchmark is None else draw_exam(experiment, name)
+    try:
+        for dialogue in protocol.dialogues(found.part(config.items, config.limit)):
+            dialogue.close()
+    except ValueError as error:
+        raise ValueError(f"groups.{name}: {error}") from error
+    return found
 
 
 def check_models(experiment: Experiment) -> None:
@@ -103,7 +124,7 @@ def check_model(spec: ModelSpec, where: str) -> None:
         raise ModelError(f"{where}: {error}") from error
 
 
-def check_training(experiment: Experiment, candidate: str) -> None:
+def check_training(experiment: Experiment, candidate: str, exam: FrozenExam) -> None:
     """ValueError if the candidate's recipe, settings or data are wrong."""
     from training.config import FILE_FORMS
     from training.corpora import read_chat, read_corpus
@@ -113,9 +134,10 @@ def check_training(experiment: Experiment, candidate: str) -> None:
     try:
         read_chat(Path(job.chat), job.chat_rows, job.chat_skip)
         read_corpus(Path(job.corpus))
+        check_seeds(experiment, job, exam)
         for key in traits(job.recipe).files:
             path = getattr(job, key)
-            if path is not None and not Path(path).is_file():
+            if path is not None and key not in builds_read(job) and not Path(path).is_file():
                 raise ValueError(f"{key} {path} does not exist; it holds {FILE_FORMS[key]}")
     except ValueError as error:
         raise ValueError(f"candidate {candidate}: {error}") from error

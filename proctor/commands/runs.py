@@ -87,6 +87,9 @@ def _show_report(run: Path) -> None:
 
 
 def _as_interrupt(*_: object) -> None:
+    """Once: ``timeout`` and batch systems send it to the command and to its whole group, and a second one must not cut
+    short the wait for the stage's checkpoint."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
