@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline", "taxonomy")
 """Settings of recipes and protocols that name a file."""
 STAGES = ("exam", "report", "train", "detect", "prefilter", "build", "group", "analysis", "serve")
-"""First words of the names of stages that are no exam's."""
+"""First words of the names of stages and jobs that are no exam's."""
 BUILD = "build:"
 """What stands before the name of a build, where a recipe's setting names one instead of a file."""
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"

@@ -9,8 +9,8 @@ from proctor.plan import plan, states
 from proctor.runfolder import RunFolder
 from proctor.stages.group import protocol_for
 
-NEVER = ("exam", "report", "train")
-"""Stages that ask no served model: freezing, the report, training."""
+NEVER = ("exam", "report", "train", "analysis")
+"""Stages that ask no served model: freezing, the report, training, analyses."""
 
 
 def needing(run: RunFolder, models: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from proctor.experiment_sections import FILES
 from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze
-from proctor.stages.base import Shards, Stage
+from proctor.stages.base import Shards, Stage, gpus_of
 from serving.fingerprint import model_identity, served_as
 from serving.models import ModelSpec
 
@@ -82,7 +82,7 @@ def stage(experiment: Experiment, group: str) -> Stage:
             "max_failure_rate": experiment.max_failure_rate,
         },
         body=lambda run, folder, report: _examine(run, folder, report, group),
-        gpus=max(m.tensor_parallel * m.pipeline_parallel for m in (*specs.values(), *models.values())),
+        gpus=gpus_of((*specs.values(), *models.values())),
         shards=Shards(
             part=lambda run, folder, report, index, count: _examine(run, folder, report, group, (index, count)),
             merge=lambda run, folder, parts: _merge(run, folder, parts, group),
