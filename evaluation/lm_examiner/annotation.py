@@ -24,7 +24,7 @@ from serving.records import derive_seed
 RATING: Final = "rating"
 RANKING: Final = "ranking"
 NULL: Final = ("null", "n/a", "na", "-")
-_RANKING: Final = re.compile(r"\d+(?:\s*[>=]\s*\d+)*")
+_RANKING: Final = re.compile(r"\d{1,4}(?:\s*[>=]\s*\d{1,4})*")
 
 
 def key_rows(exams: Mapping[str, Sequence[Mapping[str, Any]]], references: Mapping[str, str], seed: int) -> list[Any]:
@@ -114,11 +114,15 @@ def read_rankings(path: Path, sizes: Mapping[str, int]) -> tuple[dict[str, dict[
     if RANKING not in header:
         raise ValueError(f"{path}: there is no column {RANKING!r}")
     found: dict[str, dict[int, int]] = {}
+    seen: set[str] = set()
     nulls = 0
     for place, cells in rows:
         item, text = cells[header.index("item_id")].strip(), cells[header.index(RANKING)].strip()
         if item not in sizes:
             raise place.error(f"the key has no item {item!r}; is it the key of another sheet?", "item_id")
+        if item in seen:
+            raise place.error(f"the item {item!r} stands twice", "item_id")
+        seen.add(item)
         if text.casefold() in NULL:
             nulls += 1
         elif text:

@@ -23,6 +23,8 @@ from proctor.runfolder import RunFolder
 from proctor.stages.detect import CONTROL
 
 SCHEMA = 1
+OF_GROUP = {"ranking": "win_rates", "peer_examination": "full_marks", "style_bias": "all_pairs"}
+"""By protocol of a group a key that only its figures have."""
 Rows = list[dict[str, Any]]
 
 
@@ -81,18 +83,23 @@ def expected(run: RunFolder) -> list[str]:
 
 
 def analysed(run: RunFolder) -> dict[str, Any]:
-    """The figures of every finished analysis, by name."""
+    """The figures of every finished analysis, by name. Those of a former one of another kind are left out."""
+    from proctor.analyses import kind_of
+
     done = [name for name in run.experiment.analyses if finished(run, f"analysis.{name}")]
-    return {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
+    found = {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
+    kinds = {name: config.kind for name, config in run.experiment.analyses.items()}
+    return {name: figures for name, figures in found.items() if kind_of(kinds[name]).figure in figures}
 
 
 def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:
-    """Per finished group its protocol and the figures that it wrote."""
-    return {
+    """Per finished group its protocol and the figures that it wrote. Those of a former protocol are left out."""
+    found = {
         name: {"protocol": group.protocol, **read_json(run.stage(f"group.{name}").path / "metrics.json")}
         for name, group in run.experiment.groups.items()
         if finished(run, f"group.{name}")
     }
+    return {name: figures for name, figures in found.items() if OF_GROUP[figures["protocol"]] in figures}
 
 
 def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, dict[str, Any]]:
