@@ -1,4 +1,4 @@
-"""What broke analyses and groups once: bad settings that were found late, and figures of a former kind in the report."""
+"""What broke analyses and groups once: settings that were found bad late, figures of a former kind in the report."""
 
 from __future__ import annotations
 
