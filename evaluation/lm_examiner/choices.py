@@ -13,7 +13,8 @@ FREE_TOKENS: Final = 200
 
 _NAMED = re.compile(r"\bresponse[ \-_#]*(?:no\.?[ ]*)?([12])\b(?![.,]?\d)", re.IGNORECASE)
 _LINE = re.compile(
-    r"^(?:[^\w\n]|_)*(?:(?:my|the|final|overall)[ ]){0,2}(?:choice|verdict|answer|winner|preference|better(?:[ ]response)?)"
+    r"^(?:[^\w\n]|_)*(?:(?:my|the|final|overall)[ ]){0,2}"
+    r"(?:choice|verdict|answer|winner|preference|better(?:[ ]response)?)"
     r"\b[^\w\n]{1,8}(?:is[ ])?(?:the[ ])?(?:response[ ]*)?\[?([12])\b(?!\s?(?:and|or|,|/|&|=)\s?(?:response[ ])?[12])",
     re.IGNORECASE | re.MULTILINE,
 )

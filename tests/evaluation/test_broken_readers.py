@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from evaluation.idgen.duplicates import near_duplicates
 from evaluation.item_analysis.matrix import from_records, read_csv
+from evaluation.items import make_item
 from evaluation.lm_examiner import choices, likert
 from evaluation.lm_examiner.annotation import read_rankings
 from evaluation.lm_examiner.embeddings import project
 from evaluation.lm_examiner.taxonomy import read_taxonomy
 from evaluation.probing.checks import check_answers, check_numbers
+from evaluation.probing.compose import compose
 from evaluation.probing.quantities import quantities
 
 MARKS = "Accuracy: 3\nCoherence: 3\nFactuality: 3\nComprehensive: 3\n"
@@ -98,3 +101,22 @@ def test_a_domain_needs_an_id_that_can_be_written(tmp_path: Path, node: str) -> 
 def test_equal_questions_have_one_place(how: str) -> None:
     points = project(np.ones((5, 8)), how, seed=1)  # type: ignore[arg-type]
     assert points.tolist() == [[0.0, 0.0]] * 5
+
+
+def test_two_items_that_an_agent_makes_one() -> None:
+    """A build whose items share an id would be thrown away whole: the second item stays as it was."""
+    items = [
+        make_item(benchmark="t", split="test", subject="s", question=question, choices=(), answer="yes")
+        for question in ("Is the sky blue above us?", "Does the sun rise each morning?", "Would one say so?")
+    ]
+    row = {"status": "accepted", "reason": "", "attempts": [], "stem": "Would one say so?"}
+    records = [{"item_id": item.id, "set": 1, "question": {"p1": row}, "choices": {}} for item in items]
+    part = compose(items, records, ["p1"], 1, seed=0)["p1", 1]
+    assert [item.question for item in part.items] == ["Would one say so?", "Does the sun rise each morning?"]
+    assert part.fallbacks == {items[1].id: ["p1"]}
+    assert part.left_out == [items[2].id]  # it is what the first was made into
+
+
+def test_the_same_question_twice_is_one_whatever_the_threshold() -> None:
+    twins = near_duplicates(["Why is the sea salt?", "Why is the sea blue?", "why is the sea salt"], 1.0)
+    assert [(twin.index, twin.of, twin.similarity) for twin in twins] == [(2, 0, 1.0)]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import write_json
+from proctor.atomic import write_json, write_jsonl
+from proctor.commands.analyse import _of_run
 from proctor.experiment import Experiment
 from proctor.plan import find, plan
 from proctor.report.summary import analysed, grouped
@@ -90,3 +91,19 @@ def test_the_report_is_written_anew_when_an_analysis_is_another() -> None:
         )
     )
     assert first != second
+
+
+def test_an_exam_is_not_taken_for_another_whose_name_goes_on(tmp_path: Path) -> None:
+    """``grown.v2`` is an exam of its own, ``gone`` a candidate of a former experiment."""
+    exams = {"grown": STATIC, "grown.v2": STATIC}
+    run = create(tmp_path / "run", resolve(Experiment.model_validate(value(builds={}, exams=exams, analyses={}))))
+    for stage in ("grown.one", "grown.two", "grown.gone", "grown.v2.one", "grown.v2.two"):
+        folder = run.stage(stage)
+        write_jsonl(folder.path / "records.jsonl", [{"item_id": "i", "correct": stage.endswith("one")}])
+        folder.finish("inputs", ["records.jsonl"])
+    assert list(_of_run(run.path, "grown")) == ["one", "two"]
+    assert list(_of_run(run.path, "grown.v2")) == ["one", "two"]
+    (run.stage("grown.two").path / "records.jsonl").write_text("", encoding="utf-8")  # not as its stage left it
+    assert list(_of_run(run.path, "grown")) == ["one"]
+    with pytest.raises(ValueError, match=r"--exam: there is no exam 'grow'; there are: grown, grown\.v2"):
+        _of_run(run.path, "grow")
