@@ -74,11 +74,11 @@ def read_csv(path: Path, max_score: float) -> Matrix:
     column of anything else that is no number, of a score outside 0..max_score, of a row of another length, and of a
     candidate or item without a name.
     """
-    rows = [row for row in csv_rows(read_bytes(path), str(path)) if any(cell.strip() for cell in row[1])]
+    rows = [row for row in csv_rows(read_bytes(path), str(path), ",;\t") if any(cell.strip() for cell in row[1])]
     if len(rows) < 2 or len(rows[0][1]) < 2:
         raise ValueError(
             f"{path} holds no matrix: the first line must name the items (after one cell for the candidates' column), "
-            "each further line a candidate and its scores, with commas between the cells"
+            "each further line a candidate and its scores"
         )
     (first, header), *body = rows
     items = [name.strip() for name in header[1:]]

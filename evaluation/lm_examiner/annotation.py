@@ -22,6 +22,8 @@ from evaluation.human_rating.sheet import defused
 from serving.records import derive_seed
 
 RATING: Final = "rating"
+SHEET: Final = ",;\t"
+"""What may stand between the cells of a filled sheet."""
 RANKING: Final = "ranking"
 NULL: Final = ("null", "n/a", "na", "-")
 _RANKING: Final = re.compile(r"\d{1,4}(?:\s*[>=]\s*\d{1,4})*")
@@ -210,7 +212,7 @@ def read_table(path: Path, needed: str) -> tuple[list[str], list[tuple[Place, li
     """A filled sheet's header and rows with their places. ValueError without the ``needed`` column."""
     if not path.is_file():
         raise ValueError(f"there is no sheet {path}")
-    records = [row for row in csv_rows(read_bytes(path), str(path)) if any(cell.strip() for cell in row[1])]
+    records = [row for row in csv_rows(read_bytes(path), str(path), SHEET) if any(cell.strip() for cell in row[1])]
     if not records:
         raise ValueError(f"{path} is empty; its first line must name the columns")
     header = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]

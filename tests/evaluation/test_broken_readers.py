@@ -64,7 +64,7 @@ def test_a_matrix_with_blank_lines_and_names(tmp_path: Path) -> None:
     for text, said in (
         ("candidate,i,j\n,1,2\n", r"m.csv:2, column 1: the candidate has no name"),
         ("candidate,i,\na,1,2\n", r"m.csv:1, column 3: the item has no name"),
-        ("candidate;i;j\na;1;2\n", "with commas between the cells"),
+        ("candidate;i\na;1,5\n", "m.csv:2, column i: '1,5' is no score"),
     ):
         file.write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=said):
@@ -120,3 +120,12 @@ def test_two_items_that_an_agent_makes_one() -> None:
 def test_the_same_question_twice_is_one_whatever_the_threshold() -> None:
     twins = near_duplicates(["Why is the sea salt?", "Why is the sea blue?", "why is the sea salt"], 1.0)
     assert [(twin.index, twin.of, twin.similarity) for twin in twins] == [(2, 0, 1.0)]
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_sheets_as_spreadsheet_programs_save_them(tmp_path: Path, mark: str) -> None:
+    file = tmp_path / "sheet.csv"
+    file.write_text("\ufeffcandidate,i,j\r\na,1,2\r\n".replace(",", mark), encoding="utf-8")
+    assert read_csv(file, 3.0).items == ("i", "j")
+    file.write_text("\ufeffitem_id,ranking\r\nx,2>1\r\n".replace(",", mark), encoding="utf-8")
+    assert read_rankings(file, {"x": 2}) == ({"x": {2: 1, 1: 2}}, 0)
