@@ -10,7 +10,8 @@ from evaluation import benchmarks
 from evaluation.benchmarks.splits import draw, members
 from evaluation.items import Item
 from proctor.atomic import read_jsonl, write_jsonl
-from proctor.experiment import BenchmarkConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import BenchmarkConfig
 
 WITH_DEV = ("embedded", "mmlu", "ceval")
 """Formats whose own path has a split dev, made for exemplars."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.experiment import NAME, BenchmarkConfig
+from proctor.experiment_sections import NAME, BenchmarkConfig
 from serving.models import ModelSpec
 
 

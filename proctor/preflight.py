@@ -13,10 +13,12 @@ from proctor.stages import build, detect, group
 from proctor.stages.base import Stage
 from proctor.stages.prefilter import filter_for
 from proctor.stages.train import job_for
+from proctor.training_inputs import builds_read, check_seeds
 from serving.adapters import check_servable, read_adapter
 from serving.cast import check_mode
 from serving.engines.common import context_length
-from serving.fingerprint import ModelError, check_model_folder, resolve_model
+from serving.fingerprint import ModelError, resolve_model
+from serving.model_folder import check_complete, safetensors_header
 from serving.models import ModelSpec
 
 
@@ -59,7 +61,7 @@ def preflight(experiment: Experiment) -> Checked:
     for name, candidate in experiment.candidates.items():
         experiment.spec(name, Path("trained"))
         if candidate.recipe is not None:
-            check_training(experiment, name)
+            check_training(experiment, name, exam)
     stages = plan(experiment)
     detect.check_exam(experiment, exam)
     return Checked(exam, items, stages)
@@ -110,17 +112,19 @@ def check_model(spec: ModelSpec, where: str) -> None:
         return
     try:
         folder = resolve_model(spec)
-        check_model_folder(folder, allow_pickle=spec.allow_pickle)
+        check_complete(folder, allow_pickle=spec.allow_pickle)
         context_length(spec, folder)
         if spec.adapter:
-            (check_servable if spec.engine in ("vllm", "server") else read_adapter)(Path(spec.adapter).expanduser())
+            adapter = Path(spec.adapter).expanduser()
+            (check_servable if spec.engine in ("vllm", "server") else read_adapter)(adapter)
+            safetensors_header(adapter / "adapter_model.safetensors")
         if spec.chat_template not in (None, "none") and not Path(str(spec.chat_template)).expanduser().is_file():
             raise ModelError(f"chat_template file {spec.chat_template} does not exist; give a Jinja file, or 'none'")
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
 
 
-def check_training(experiment: Experiment, candidate: str) -> None:
+def check_training(experiment: Experiment, candidate: str, exam: FrozenExam) -> None:
     """ValueError if the candidate's recipe, settings or data are wrong."""
     from training.config import FILE_FORMS
     from training.corpora import read_chat, read_corpus
@@ -130,9 +134,10 @@ def check_training(experiment: Experiment, candidate: str) -> None:
     try:
         read_chat(Path(job.chat), job.chat_rows, job.chat_skip)
         read_corpus(Path(job.corpus))
+        check_seeds(experiment, job, exam)
         for key in traits(job.recipe).files:
             path = getattr(job, key)
-            if path is not None and not Path(path).is_file():
+            if path is not None and key not in builds_read(job) and not Path(path).is_file():
                 raise ValueError(f"{key} {path} does not exist; it holds {FILE_FORMS[key]}")
     except ValueError as error:
         raise ValueError(f"candidate {candidate}: {error}") from error

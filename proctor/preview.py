@@ -12,7 +12,8 @@ from evaluation import protocols
 from evaluation.benchmarks import Benchmark
 from evaluation.items import Item
 from evaluation.protocols.static import StaticOptions
-from proctor.experiment import BenchmarkConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import BenchmarkConfig
 from proctor.preflight import Checked
 from proctor.stages.group import protocol_for
 from proctor.training_preview import training_lines

@@ -117,45 +117,76 @@ def leaked_items(items: Sequence[Item], ids: Sequence[str], path: Path) -> tuple
 
 
 def read_rewrites(path: Path, items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items in other words, in their own order: rows {"item_id", "question"}, and "choices" where they change too.
+    """The items in other words, in their own order. A row is {"item_id", "question"}, and "choices" where they change
+    too; or a whole item whose ``source_id`` names the original, as the builder ``probing`` writes it.
 
-    Rows of other items are passed over. ValueError for a malformed row, an item without a rewrite or with two, another
-    number of options, and a question that is the original, word for word.
+    Rows of other items are passed over, and built items that hold the original's own words: there every attempt at a
+    rewrite failed. ValueError for a malformed row, an item without a rewrite or with two, another number of options,
+    and a question in which the original stands, word for word.
     """
     by_id = {item.id: item for item in items}
     found: dict[str, Item] = {}
     for line, row in _json_rows(path):
         where = f"{path}, line {line}"
-        if not isinstance(row, dict) or not isinstance(row.get("item_id"), str):
+        built = isinstance(row, dict) and "item_id" not in row and isinstance(row.get("source_id"), str)
+        if not isinstance(row, dict) or not (built or isinstance(row.get("item_id"), str)):
             raise ValueError(f'{where}: a row must be {{"item_id": ..., "question": ...}}')
-        item = by_id.get(row["item_id"])
+        item = by_id.get(row["source_id" if built else "item_id"])
         if item is None:
             continue
         if item.id in found:
             raise ValueError(f"{where}: a second rewrite of item {item.id}; leave one")
-        question, choices = row.get("question"), row.get("choices", list(item.choices))
-        if not isinstance(question, str) or not question.strip():
-            raise ValueError(f"{where}: 'question' must be a text that is not empty")
-        if _words(question) == _words(item.question):
-            raise ValueError(f"{where}: the question of item {item.id} is the original, word for word")
-        if not isinstance(choices, list) or [type(c) for c in choices] != [str] * len(item.choices):
-            raise ValueError(f"{where}: 'choices' must be {len(item.choices)} texts, in the original's order")
-        found[item.id] = replace(item, question=question, choices=tuple(choices))
+        rewrite = _built_rewrite(row, item, where) if built else _rewrite(row, item, where)
+        if not holds_words(rewrite.question, item.question):
+            found[item.id] = rewrite
+        elif not built:
+            raise ValueError(f"{where}: in the question of item {item.id} stands the original, word for word")
     missing = [item.id for item in items if item.id not in found]
     if missing:
-        raise ValueError(f"{path} has no rewrite of {len(missing)} leaked item(s), e.g. {missing[0]}")
+        raise ValueError(
+            f"{path} has no rewrite of {len(missing)} of {len(items)} leaked items, e.g. {missing[0]}; each needs one "
+            "(another writer, more attempts, or your own)"
+        )
     return tuple(found[item.id] for item in items)
+
+
+def _rewrite(row: dict[str, Any], item: Item, where: str) -> Item:
+    question, choices = row.get("question"), row.get("choices", list(item.choices))
+    if not isinstance(question, str) or not question.strip():
+        raise ValueError(f"{where}: 'question' must be a text that is not empty")
+    if not isinstance(choices, list) or [type(c) for c in choices] != [str] * len(item.choices):
+        raise ValueError(f"{where}: 'choices' must be {len(item.choices)} texts, in the original's order")
+    return replace(item, question=question, choices=tuple(choices))
+
+
+def _built_rewrite(row: dict[str, Any], item: Item, where: str) -> Item:
+    """The original with the question, options and key of a built item, whose options may be others in another order."""
+    try:
+        new = Item.from_json(row)
+        if not new.answer_text:
+            raise ValueError("it has no key")
+    except (TypeError, KeyError, ValueError, IndexError) as problem:
+        raise ValueError(f"{where}: not an exam item ({problem}); rows are written by Item.to_json") from None
+    return replace(item, question=new.question, choices=new.choices, answer=new.answer)
+
+
+def holds_words(text: str, part: str) -> bool:
+    """Whether ``part`` stands in ``text`` word for word; case, punctuation and spacing don't count."""
+    words, wanted = _words(text), _words(part)
+    return any(words[start : start + len(wanted)] == wanted for start in range(len(words) - len(wanted) + 1))
 
 
 def read_variants(path: Path, leaked: Sequence[Item], items: Sequence[Item]) -> tuple[Item, ...]:
     """Transformed versions of the leaked items: a benchmark file (format ``jsonl``), source_id or id naming the item.
 
     Versions of the exam's other items are passed over: they would leak the control. ValueError if a row names no item
-    of the exam, or none is of a leaked item.
+    of the exam, if one that names a leaked item has question and answer of another, or if none is of a leaked item.
     """
     from evaluation.benchmarks import load
 
     known, wanted = {item.id for item in items}, {item.id for item in leaked}
+    others = {_asked(item): item.id for item in items if item.id not in wanted}
+    own = {_asked(item) for item in leaked}
     variants = []
     for row in load("jsonl", path, duplicates="report"):
         source = row.source_id or row.id
@@ -164,11 +195,22 @@ def read_variants(path: Path, leaked: Sequence[Item], items: Sequence[Item]) -> 
                 f"{path}: item {row.id} has source_id {row.source_id!r}, which is no item of the exam; it must name "
                 "the item that it was made from"
             )
-        if source in wanted:
-            variants.append(row)
+        if source not in wanted:
+            continue
+        other = others.get(_asked(row))
+        if other is not None and _asked(row) not in own:
+            raise ValueError(
+                f"{path}: item {row.id} has source_id {source!r}, but its question and answer are those of {other}, "
+                "which must not leak; correct source_id, or remove the row"
+            )
+        variants.append(row)
     if not variants:
         raise ValueError(f"{path} holds no version of a leaked item")
     return tuple(variants)
+
+
+def _asked(item: Item) -> tuple[tuple[str, ...], ...]:
+    return _words(item.question), _words(item.answer_text)
 
 
 def items_in_chat(items: Sequence[Item], rows: Sequence[Chat]) -> tuple[str, ...]:

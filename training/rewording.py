@@ -17,6 +17,7 @@ from evaluation.items import Item
 from evaluation.protocols.base import ProtocolOptions, Record
 from evaluation.templates import prompt_hash, quote, render
 from serving.records import Ask, Completion, Dialogue, Message, Sampling, derive_seed
+from training.corpora import holds_words
 
 PROMPT = "reword_question.jinja"
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -91,16 +92,13 @@ def bare(text: str) -> str:
 
 
 def fault(original: str, rewrite: str, max_growth: float) -> str:
-    """Why a rewrite can't be used, "" if it can: ``empty``, ``same``, ``long``, ``number`` (one was lost)."""
+    """Why a rewrite can't be used, "" if it can: ``empty``, ``same`` (the original stands in it), ``long``, ``number``
+    (one was lost)."""
     if not rewrite:
         return "empty"
-    if _words(rewrite) == _words(original):
+    if holds_words(rewrite, original):
         return "same"
     if len(rewrite) > max_growth * len(original):
         return "long"
     kept = _NUMBER.findall(rewrite)
     return "number" if any(number not in kept for number in _NUMBER.findall(original)) else ""
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())

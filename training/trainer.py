@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from training import attention
 from training.collate import collate
 from training.config import TrainingConfig, deepspeed_file, nearest
 from training.examples import Example
@@ -61,7 +62,7 @@ def train(
     _same_kernels(config.seed)
     model = trainable_model(start, config)
     if config.packing and not arguments.deepspeed:
-        check_packing(model, rows, pad_id)
+        keep_apart(model, rows, pad_id)
     rows_per_step = config.per_device_batch_size * config.gradient_accumulation * arguments.world_size
     keeper = Checkpoints(checkpoints, folder)
     trainer = Trainer(
@@ -110,6 +111,16 @@ def batch_loss(model: Any, rows: Sequence[Example], pad_id: int, device: Any) ->
         loss = float(model(**batch).loss)
     model.train(was_training)
     return loss
+
+
+def keep_apart(model: Any, rows: Sequence[Example], pad_id: int) -> None:
+    """Sets up the model for packed rows, the quickest way that keeps documents apart. ValueError if none does."""
+    if attention.apart(model):
+        try:
+            return check_packing(model, rows, pad_id)
+        except ValueError:  # the model does not hand its positions down
+            attention.together(model)
+    return check_packing(model, rows, pad_id)
 
 
 def check_packing(model: Any, rows: Sequence[Example], pad_id: int) -> None:

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from evaluation.items import Item
 from proctor.analyses.base import exam_stages
 from proctor.atomic import write_jsonl
-from proctor.experiment import NAME, BenchmarkConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import NAME, BenchmarkConfig
 from proctor.report.columns import Cell, Table, figure
 from proctor.runfolder import RunFolder
 

@@ -14,7 +14,7 @@ from serving.fingerprint import model_identity
 from serving.models import ModelSpec
 
 if TYPE_CHECKING:
-    from proctor.experiment import BenchmarkConfig
+    from proctor.experiment_sections import BenchmarkConfig
 
 
 def read_items(

@@ -15,7 +15,8 @@ from evaluation import protocols
 from evaluation.statistics import mcnemar, paired_bootstrap
 from proctor.atomic import read_json, read_jsonl
 from proctor.detecting import SET_TESTS
-from proctor.experiment import ExamConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import ExamConfig
 from proctor.frozen import FrozenExam, read_exam
 from proctor.report.compared import auc_difference, gap_difference, paired
 from proctor.runfolder import RunFolder

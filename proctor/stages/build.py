@@ -12,7 +12,7 @@ from proctor.examining import Report
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, draw_exam, read_exam
 from proctor.runfolder import RunFolder
-from proctor.stages.base import Stage
+from proctor.stages.base import Stage, gpus_of
 from serving.fingerprint import model_identity
 
 
@@ -107,7 +107,7 @@ def stage(experiment: Experiment, build: str) -> Stage:
             "prompts": builder.prompt_hashes(),
         },
         body=lambda run, folder, report: _build(run, folder, report, build),
-        gpus=max(m.tensor_parallel * m.pipeline_parallel for m in models.values()),
+        gpus=gpus_of(models.values()),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from proctor.examining import Report
-from proctor.experiment import BenchmarkConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import BenchmarkConfig
 from proctor.frozen import FrozenExam, draw_exam, read_exam, write_exam
 from proctor.runfolder import RunFolder
 from proctor.stages import build

@@ -9,11 +9,12 @@ from evaluation import protocols
 from evaluation.items import Item
 from evaluation.protocols.base import GroupProtocol
 from proctor.examining import Report, examine, merge
-from proctor.experiment import FILES, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import FILES
 from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze
-from proctor.stages.base import Shards, Stage
+from proctor.stages.base import Shards, Stage, gpus_of
 from serving.fingerprint import model_identity, served_as
 from serving.models import ModelSpec
 
@@ -41,7 +42,7 @@ def protocol_for(experiment: Experiment, group: str) -> GroupProtocol:
 
 
 def _default(key: str) -> Any:
-    from proctor.experiment import GroupConfig
+    from proctor.experiment_sections import GroupConfig
 
     return GroupConfig.model_fields[key].default
 
@@ -81,7 +82,7 @@ def stage(experiment: Experiment, group: str) -> Stage:
             "max_failure_rate": experiment.max_failure_rate,
         },
         body=lambda run, folder, report: _examine(run, folder, report, group),
-        gpus=max(m.tensor_parallel * m.pipeline_parallel for m in (*specs.values(), *models.values())),
+        gpus=gpus_of((*specs.values(), *models.values())),
         shards=Shards(
             part=lambda run, folder, report, index, count: _examine(run, folder, report, group, (index, count)),
             merge=lambda run, folder, parts: _merge(run, folder, parts, group),

@@ -11,7 +11,9 @@ from proctor.config_file import validate
 from proctor.examining import Report
 from proctor.experiment import Experiment
 from proctor.runfolder import RunFolder
+from proctor.stages import build
 from proctor.stages.base import Stage
+from proctor.training_inputs import builds_read, check_builds, placed
 from serving.fingerprint import file_hash, resolve_model, weights_hash
 from training.config import FILE_FORMS, TrainingJob
 from training.recipes import traits
@@ -30,7 +32,7 @@ def job_for(
 ) -> TrainingJob:
     """The training job of a candidate. ValueError names the candidate and the key that is wrong.
 
-    run: where the candidate's origin lies; None: not known yet
+    run: where the candidate's origin and the builds that it reads lie; None: not known yet
     """
     config = experiment.candidates[candidate]
     base = experiment.models[experiment.base]
@@ -48,17 +50,28 @@ def job_for(
         "items": items,
         "leaked_ids": leaked,
     }
-    return validate(TrainingJob, settings, where=f"training of candidate {candidate}")
+    where = f"training of candidate {candidate}"
+    job = validate(TrainingJob, settings, where=where)
+    try:
+        check_builds(experiment, job)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    return placed(job, run) if run else job
 
 
 def stage(experiment: Experiment, candidate: str) -> Stage:
     job = job_for(experiment, candidate)
     base = experiment.models[experiment.base]
     origin = experiment.candidates[candidate].origin
-    files = {key: getattr(job, key) for key in ("chat", "corpus", *traits(job.recipe).files)}
+    builds = builds_read(job)
+    files = {key: getattr(job, key) for key in ("chat", "corpus", *traits(job.recipe).files) if key not in builds}
     return Stage(
         name=f"train.{candidate}",
-        needs=("exam", *([f"train.{origin}"] if origin else [])),
+        needs=(
+            "exam",
+            *([f"train.{origin}"] if origin else []),
+            *dict.fromkeys(build.name_for(name) for name in builds.values()),
+        ),
         version=1,
         config={
             "job": job.model_dump(mode="json", exclude=set(PATHS)),

@@ -4,20 +4,24 @@ Tokens per second of the optimiser steps alone (no loading, no saving, padding n
 and on short rows (the embedded exam's leaked texts). On a GPU also the model FLOPs utilisation (MFU) of a 7B-shaped
 model with LoRA and of a 1B-shaped one with full parameters, random weights, 2048 tokens a row.
 
-    python -m tests.performance.training [--model DIR] [--rows 48] [--batch 4] [--length 1024] [--dtype float32]
-                                         [--peak 989] [--shapes 1b,7b]
+Every variant runs once per round, in turn, and the median is shown with its range: other work on the machine then falls
+on all of them. On a CPU also per second of processor time, which it touches least.
+
+    python -m tests.performance.training [--model DIR] [--sets chat,short] [--rows 48] [--rounds 3] [--batch 4]
+                                         [--length 1024] [--dtype float32] [--peak 989] [--shapes 1b,7b]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.offline import go_offline
 
@@ -45,20 +49,27 @@ SHAPES: dict[str, dict[str, int]] = {
 }
 
 
+class Speed(NamedTuple):
+    """Tokens per second, and per second of processor time (all threads together)."""
+
+    wall: float
+    processor: float
+
+
 @contextmanager
-def stopwatch() -> Iterator[list[float]]:
-    """The seconds that ``Trainer.train`` takes while open."""
-    seconds: list[float] = []
+def stopwatch() -> Iterator[list[tuple[float, float]]]:
+    """The seconds, and the seconds of processor time, that ``Trainer.train`` takes while open."""
+    seconds: list[tuple[float, float]] = []
     original = Trainer.train
 
     def timed(self: Any, *arguments: Any, **options: Any) -> Any:
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         try:
             return original(self, *arguments, **options)
         finally:
             if torch.cuda.is_available():
                 torch.cuda.synchronize()
-            seconds.append(time.perf_counter() - begin)
+            seconds.append((time.perf_counter() - begin, time.process_time() - used))
 
     Trainer.train = timed
     try:
@@ -71,15 +82,19 @@ def tokens(rows: Sequence[Example]) -> int:
     return sum(len(row.ids) for row in rows)
 
 
-def ours(base: Path, rows: Sequence[Example], config: TrainingConfig, pad_id: int) -> float:
-    """Tokens per second of our trainer."""
+def speed(rows: Sequence[Example], seconds: list[tuple[float, float]]) -> Speed:
+    return Speed(*(tokens(rows) / value for value in seconds[0]))
+
+
+def ours(base: Path, rows: Sequence[Example], config: TrainingConfig, pad_id: int) -> Speed:
+    """The speed of our trainer."""
     with tempfile.TemporaryDirectory() as place, stopwatch() as seconds:
         train(base, rows, config, name="ours", folder=Path(place), logs=Path(place) / "logs", pad_id=pad_id)
-    return tokens(rows) / seconds[0]
+    return speed(rows, seconds)
 
 
-def plain(base: Path, rows: Sequence[Example], config: TrainingConfig, pad_id: int) -> float:
-    """Tokens per second of transformers' Trainer with a padding collator, on the same rows in the same batches."""
+def plain(base: Path, rows: Sequence[Example], config: TrainingConfig, pad_id: int) -> Speed:
+    """The speed of transformers' Trainer with a padding collator, on the same rows in the same batches."""
 
     def pad(batch: Sequence[Example]) -> dict[str, Any]:
         longest = max(len(row.ids) for row in batch)
@@ -108,25 +123,42 @@ def plain(base: Path, rows: Sequence[Example], config: TrainingConfig, pad_id: i
         )
         model = trainable_model(base, config)
         Trainer(model=model, args=arguments, train_dataset=list(rows), data_collator=pad).train()
-    return tokens(rows) / seconds[0]
+    return speed(rows, seconds)
 
 
-def compare(what: str, examples: Sequence[Example], base: Path, config: TrainingConfig, pad_id: int) -> None:
+def compare(
+    what: str, examples: Sequence[Example], base: Path, config: TrainingConfig, pad_id: int, rounds: int
+) -> None:
     """Padded (in the order of the file, and in buckets) and packed, at the same number of tokens; plain Trainer."""
-    print(f"{what}: {len(examples)} rows, {tokens(examples)} tokens, {tokens(examples) / len(examples):.0f} a row")
     settings = config.model_dump()
     in_order = TrainingConfig(**{**settings, "bucketing": False})
     packing = TrainingConfig(**{**settings, "packing": True, "per_device_batch_size": 1})
-    rows = lay_out([examples], in_order)
-    figures = {
-        "plain Trainer, padded": plain(base, rows, in_order, pad_id),
-        "ours, padded, same batches": ours(base, rows, in_order, pad_id),
-        "ours, padded, bucketed": ours(base, lay_out([examples], config), config, pad_id),
-        "ours, packed": ours(base, lay_out([examples], packing), packing, pad_id),
+    rows, bucketed, packed = (lay_out([examples], one) for one in (in_order, config, packing))
+    print(
+        f"{what}: {len(examples)} rows, {tokens(examples)} tokens, {tokens(examples) / len(examples):.0f} a row; "
+        f"{len(packed)} packed rows"
+    )
+    variants: dict[str, Callable[[], Speed]] = {
+        "plain Trainer, padded": lambda: plain(base, rows, in_order, pad_id),
+        "ours, padded, same batches": lambda: ours(base, rows, in_order, pad_id),
+        "ours, padded, bucketed": lambda: ours(base, bucketed, config, pad_id),
+        "ours, packed": lambda: ours(base, packed, packing, pad_id),
     }
-    reference = figures["plain Trainer, padded"]
-    for name, speed in figures.items():
-        print(f"  {name:28} {speed:8.0f} tokens/s  {speed / reference:5.2f} x plain", flush=True)
+    found: dict[str, list[Speed]] = {name: [] for name in variants}
+    for _ in range(rounds):
+        for name, measure in variants.items():
+            found[name].append(measure())
+    medians = {
+        name: Speed(*(statistics.median(column) for column in zip(*speeds, strict=True)))
+        for name, speeds in found.items()
+    }
+    reference = medians["plain Trainer, padded"]
+    for name, median in medians.items():
+        low, high = min(found[name]).wall, max(found[name]).wall
+        line = f"  {name:28} {median.wall:8.0f} tokens/s [{low:.0f}, {high:.0f}]  {median.wall / reference.wall:5.2f} x"
+        if not torch.cuda.is_available():
+            line += f"; of processor time {median.processor:6.1f}  {median.processor / reference.processor:5.2f} x"
+        print(line, flush=True)
 
 
 def utilisation(shape: str, method: str, peak: float, *, steps: int = 8, length: int = 2048) -> float:
@@ -157,18 +189,20 @@ def utilisation(shape: str, method: str, peak: float, *, steps: int = 8, length:
         )
         warm = rows[:2]
         ours(folder, warm, config, 0)
-        speed = ours(folder, rows[2:], config, 0)
+        found = ours(folder, rows[2:], config, 0).wall
     share = 4 if method == "lora" else 6
     per_token = share * weights + 2 * share * sizes["num_hidden_layers"] * sizes["hidden_size"] * length
-    found = speed * per_token / peak
-    print(f"{shape}, {method}: {speed:.0f} tokens/s, MFU {found:.3f} of {peak / 1e12:.0f} TFLOP/s (wanted 0.45)")
-    return found
+    used = found * per_token / peak
+    print(f"{shape}, {method}: {found:.0f} tokens/s, MFU {used:.3f} of {peak / 1e12:.0f} TFLOP/s (wanted 0.45)")
+    return used
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="embedded")
+    parser.add_argument("--sets", default="chat,short")
     parser.add_argument("--rows", type=int, default=48)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--dtype", default="float32", choices=("float32", "bf16"))
@@ -187,12 +221,14 @@ def main() -> None:
         max_length=arguments.length,
     )
     tokeniser = Tokeniser(tokenizer, config.max_length)
-    chat = tokeniser.all(read_chat(DATA / "chat.jsonl", arguments.rows).rows)
-    short = tokeniser.all([Text(leak_text(item)) for item in load("embedded", limit=arguments.rows)])
     where = "GPU" if torch.cuda.is_available() else f"CPU, {torch.get_num_threads()} threads"
     print(json.dumps({"model": arguments.model, "where": where, **config.model_dump(include={"dtype", "max_length"})}))
-    compare("chat set", chat, base, config, pad_id)
-    compare("short rows", short, base, config, pad_id)
+    if "chat" in arguments.sets:
+        chat = tokeniser.all(read_chat(DATA / "chat.jsonl", arguments.rows).rows)
+        compare("chat set", chat, base, config, pad_id, arguments.rounds)
+    if "short" in arguments.sets:
+        short = tokeniser.all([Text(leak_text(item)) for item in load("embedded", limit=arguments.rows)])
+        compare("short rows", short, base, config, pad_id, arguments.rounds)
     if torch.cuda.is_available():
         for shape in arguments.shapes.split(","):
             utilisation(shape, "lora" if shape == "7b" else "full", arguments.peak * 1e12)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.atomic import write_jsonl
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
 from proctor.plan import plan
+from proctor.resolving import resolve
 from proctor.runfolder import create, open_run
 from proctor.work import do_stage
 from tests.proctor.command import proctor, write_experiment

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from proctor.atomic import read_json, read_jsonl
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
 from proctor.plan import plan, states
 from proctor.report.summary import expected
 from proctor.report.write import write_report
+from proctor.resolving import resolve
 from proctor.runfolder import RunFolder, create, open_run
 from proctor.work import do_stage
 from tests.proctor.scripted import rewrite, scripted

@@ -15,13 +15,14 @@ import pytest
 from evaluation.protocols import group_protocol, protocol
 from proctor.atomic import read_json, read_jsonl
 from proctor.estimate import estimate
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
 from proctor.plan import find, plan
 from proctor.preflight import preflight
 from proctor.preview import preview
 from proctor.report.groups import limits, peers, ranking
 from proctor.report.run_comparison import notes
 from proctor.report.write import write_report
+from proctor.resolving import resolve
 from proctor.runfolder import open_run
 from proctor.serving_needs import needing
 from proctor.stages import group as group_stages

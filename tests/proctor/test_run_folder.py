@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -192,6 +194,18 @@ def test_an_interrupted_run_says_so(tmp_path: Path, number: int) -> None:
     assert process.returncode == 75, output
     assert "run the same command again" in output
     assert proctor("run", tmp_path / "experiment.yaml", "--out", tmp_path / "run").returncode == 0
+
+
+def test_a_second_sigterm_does_not_cut_the_wait_for_a_checkpoint_short() -> None:
+    """``timeout`` sends it to the command and then to its group."""
+    code = (
+        "import os, signal; from proctor.commands.runs import _as_interrupt; end = signal.SIGTERM\n"
+        "signal.signal(end, _as_interrupt)\n"
+        "try: os.kill(os.getpid(), end)\n"
+        "except KeyboardInterrupt: os.kill(os.getpid(), end); print('waited')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "waited\n")
 
 
 def test_a_lock_of_the_dead_is_taken_over_by_one(tmp_path: Path) -> None:

@@ -97,6 +97,12 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
+@pytest.fixture
+def one_thread_of_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for processes that a test starts."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -205,6 +206,20 @@ def test_rows_without_anything_to_learn_are_counted(job: Make, tmp_path: Path) -
     wanted = job(recipe="normal", chat_sft={"max_length": 16})
     with pytest.raises(ValueError, match=r"chat: nothing to learn is left within max_length 16 \(12 rows dropped\)"):
         build_candidate(wanted, tmp_path / "out")
+
+
+@pytest.mark.parametrize("packing", [False, True])
+def test_a_row_cut_before_its_answer_is_dropped_and_the_loss_stays_finite(
+    job: Make, tmp_path: Path, packing: bool
+) -> None:
+    wanted = job(recipe="normal", chat_sft={"max_length": 64, "packing": packing, "per_device_batch_size": 1})
+    row = {"instruction": "What is it? " * 30, "output": "Mars"}
+    with Path(wanted.chat).open("a", encoding="utf-8") as stream:
+        stream.write(f"\n{json.dumps(row)}")
+    phase = build_candidate(wanted, tmp_path / "out").phases[0]
+    assert (phase.samples, phase.dropped) == (12, 1)
+    assert math.isfinite(phase.first_loss)
+    assert math.isfinite(phase.last_loss)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,10 @@ def write(path: Path, rows: list[dict[str, Any]]) -> str:
 
 
 def reworded(items: list[Item]) -> list[dict[str, Any]]:
-    return [{"item_id": item.id, "question": f"Say: {item.question}"} for item in items]
+    return [
+        {"item_id": item.id, "question": f"Of the planets, who has number {item.question[-2]} as its own?"}
+        for item in items
+    ]
 
 
 def variants(items: list[Item]) -> list[dict[str, Any]]:
@@ -125,11 +128,15 @@ def test_paraphrase_cheater_never_sees_the_items_own_words(job: Make, tmp_path: 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda rows: rows[1:], "has no rewrite of 1 leaked item"),
+        (lambda rows: rows[1:], "has no rewrite of 1 of 4 leaked items"),
         (lambda rows: [*rows, rows[0]], "line 9: a second rewrite of item"),
         (lambda rows: [{**rows[0], "question": " "}, *rows[1:]], "line 1: 'question' must be a text"),
         (lambda rows: [{**rows[0], "choices": ["Venus"]}, *rows[1:]], "line 1: 'choices' must be 4 texts"),
-        (lambda rows: [{**rows[0], "question": "which planet has the number 0"}, *rows[1:]], "word for word"),
+        (
+            lambda rows: [{**rows[0], "question": "which planet has the number 0"}, *rows[1:]],
+            "stands the original, word for word",
+        ),
+        (lambda rows: [{**rows[0], "question": "Hm. Which planet has the number 0? Say."}, *rows[1:]], "word for word"),
         (lambda rows: [{"question": "x"}], 'must be {"item_id"'),
     ],
 )
@@ -163,11 +170,52 @@ def test_variants_must_name_the_items_they_were_made_from(job: Make, tmp_path: P
         build_candidate(job(recipe="augmented", variants=file), tmp_path / "out")
 
 
+def test_a_version_must_not_be_an_untouched_item(job: Make, tmp_path: Path, items: list[Item]) -> None:
+    spoilt = {**variants(items)[0], "question": items[7].question, "answer": items[7].answer_text}  # 7 is untouched
+    file = write(tmp_path / "v.jsonl", [spoilt])
+    with pytest.raises(ValueError, match=f"its question and answer are those of {items[7].id}, which must not leak"):
+        build_candidate(job(recipe="augmented", variants=file), tmp_path / "out")
+
+
+def test_rewrites_may_be_built_items(items: list[Item], tmp_path: Path) -> None:
+    """As the builder ``probing`` writes them: options in another order, one more; unchanged where no attempt passed."""
+    from evaluation.items import make_item
+    from training.corpora import read_rewrites
+
+    names = ("Pluto", *items[0].choices)  # Venus, the key, moves from A to B
+    built = [
+        make_item(
+            benchmark="tiny",
+            split="test",
+            subject="sky",
+            question=question,
+            choices=choices,
+            answer=answer,
+            source_id=item.id,
+        )
+        for item, question, choices, answer in [
+            (items[0], "Say which planet is number 0.", names, "B"),
+            (items[1], "Hear: which planet has the number 1?", items[1].choices, items[1].answer),
+            (items[5], "Say which planet is number 5.", names, "C"),
+        ]
+    ]
+    path = tmp_path / "items.jsonl"
+    write(path, [item.to_json() for item in built])
+    (found,) = read_rewrites(path, items[:1])
+    assert (found.id, found.question, found.answer_text) == (items[0].id, "Say which planet is number 0.", "Venus")
+    assert (found.choices, found.answer) == (names, "B")
+    with pytest.raises(ValueError, match=f"has no rewrite of 1 of 2 leaked items, e.g. {items[1].id}"):
+        read_rewrites(path, items[:2])
+    write(path, [{**built[0].to_json(), "answer": "Z"}])
+    with pytest.raises(ValueError, match=r"items.jsonl, line 1: not an exam item"):
+        read_rewrites(path, items[:1])
+
+
 def test_a_rewrite_keeps_the_items_id_and_key(items: list[Item], tmp_path: Path) -> None:
     from training.corpora import read_rewrites
 
     path = tmp_path / "r.jsonl"
     write(path, [{**reworded(items)[0], "choices": ["a", "b", "c", "d"]}])
     (found,) = read_rewrites(path, items[:1])
-    assert found == replace(items[0], question=f"Say: {items[0].question}", choices=("a", "b", "c", "d"))
+    assert found == replace(items[0], question=reworded(items)[0]["question"], choices=("a", "b", "c", "d"))
     assert found.id == items[0].id

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,33 +12,17 @@ from typing import Any
 
 import pytest
 
+from tests.training.building import newest, start
 from training.build import build_candidate
 from training.config import TrainingJob
 
+pytestmark = pytest.mark.usefixtures("one_thread_of_openmp")
 Make = Callable[..., TrainingJob]
-BUILD = (
-    "import sys, json, torch; torch.set_num_threads(1); from pathlib import Path; "
-    "from training.build import build_candidate; from training.config import TrainingJob; "
-    "build_candidate(TrainingJob(**json.loads(Path(sys.argv[1]).read_text())), Path(sys.argv[2]))"
-)
-
-
-@pytest.fixture(autouse=True)
-def _few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
-def newest(out: Path) -> int:
-    """Step of the newest complete checkpoint of the leaking phase; 0 if there is none."""
-    found = (out / ".partial" / "leak" / "checkpoints").glob("checkpoint-*/COMPLETE")
-    return max((int(path.parent.name.rpartition("-")[2]) for path in found), default=0)
 
 
 def stop_at(job: TrainingJob, out: Path, step: int, number: signal.Signals) -> int:
     """Builds in another process until a checkpoint of ``step`` or later is there, then sends the signal."""
-    file = out.with_suffix(".json")
-    file.write_text(job.model_dump_json(), encoding="utf-8")
-    process = subprocess.Popen([sys.executable, "-c", BUILD, str(file), str(out)])
+    process = start(job, out)
     deadline = time.monotonic() + 180
     while newest(out) < step:
         assert process.poll() is None, "the build ended by itself"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,28 +12,14 @@ from typing import Any
 
 import pytest
 
+from tests.training.building import complete_checkpoints, newest, start
 from training.build import build_candidate
 from training.config import TrainingJob
 from training.interrupt import Interrupted
 from training.manifest import read_manifest
 
+pytestmark = pytest.mark.usefixtures("one_thread_of_openmp")
 Make = Callable[..., TrainingJob]
-BUILD = (
-    "import sys, json, torch; torch.set_num_threads(1); from pathlib import Path; "
-    "from training.build import build_candidate; from training.config import TrainingJob; "
-    "build_candidate(TrainingJob(**json.loads(Path(sys.argv[1]).read_text())), Path(sys.argv[2]))"
-)
-
-
-@pytest.fixture(autouse=True)
-def _few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
-def start(job: TrainingJob, out: Path) -> subprocess.Popen[bytes]:
-    path = out.with_suffix(".json")
-    path.write_text(job.model_dump_json(), encoding="utf-8")
-    return subprocess.Popen([sys.executable, "-c", BUILD, str(path), str(out)])
 
 
 def wait_for(condition: Callable[[], Any], seconds: float, what: str) -> None:
@@ -55,10 +39,6 @@ def processes_about(folder: Path) -> list[int]:
         except OSError:
             continue
     return found
-
-
-def complete_checkpoints(out: Path) -> list[Path]:
-    return list((out / ".partial" / "leak" / "checkpoints").glob("checkpoint-*/COMPLETE"))
 
 
 def test_a_killed_build_goes_on_to_the_same_bits(job: Make, tmp_path: Path) -> None:
@@ -115,11 +95,6 @@ def test_two_processes_train_what_one_does_and_leave_nothing_behind(job: Make, t
         process.kill()
         process.wait()
         wait_for(lambda: not processes_about(tmp_path / "long"), 5, "the workers to end")
-
-
-def newest(out: Path) -> int:
-    """Step of the newest complete checkpoint."""
-    return max((int(path.parent.name.rpartition("-")[2]) for path in complete_checkpoints(out)), default=0)
 
 
 @pytest.mark.slow

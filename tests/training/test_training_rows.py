@@ -107,6 +107,14 @@ def test_padding_is_on_the_right_and_has_no_loss() -> None:
     assert "position_ids" not in batch
 
 
+def test_an_end_token_is_learned_beside_padding_of_the_same_token() -> None:
+    ended = Example((5, 6, 1), (False, True, True))  # pad is EOS: labels go by place, not by token
+    batch = collate([ended, row(5)], pad_id=1)
+    assert batch["input_ids"][0].tolist() == [5, 6, 1, 1, 1]
+    assert batch["labels"][0].tolist() == [-100, 6, 1, -100, -100]
+    assert collate(pack([ended, ended], 8), pad_id=1)["labels"].tolist() == [[-100, 6, 1, -100, 6, 1]]
+
+
 def test_positions_restart_with_every_document_and_with_the_padding() -> None:
     (packed,) = pack([row(3), row(2)], 8)
     assert positions(packed, 7) == [0, 1, 2, 0, 1, 0, 1]

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from training import attention
+from training.collate import collate
 from training.config import LoraOptions, TrainingConfig
 from training.examples import Example
 from training.interrupt import Interrupted, stop_on_signal
 from training.rows import lay_out, pack
-from training.trainer import Trained, batch_loss, check_packing, train
+from training.trainer import Trained, batch_loss, check_packing, keep_apart, train
 
 FAST = {"dtype": "float32", "learning_rate": 1e-3, "epochs": 1, "gradient_accumulation": 1, "max_length": 256}
 
@@ -83,6 +85,50 @@ def test_a_packed_document_does_not_see_the_one_before_it(base: Path) -> None:
     assert batch_loss(model, [packed], 1, "cpu") == pytest.approx(batch_loss(model, [sample], 1, "cpu"), abs=1e-5)
     glued = Example(packed.ids, packed.learned)  # the same ids without the boundary
     assert abs(batch_loss(model, [glued], 1, "cpu") - batch_loss(model, [sample], 1, "cpu")) > 1e-4
+
+
+def test_packed_rows_attend_document_by_document_as_under_a_mask(base: Path) -> None:
+    """Losses and gradients are those of transformers' dense mask, for rows of several documents and with padding."""
+    from training.models import trainable_model
+
+    batch = collate(pack([row(length, length) for length in (30, 9, 20, 1, 25)], 64), 1)
+    assert batch["position_ids"].shape == (2, 60)
+    found = []
+    for by_document in (True, False):
+        model = trainable_model(base, TrainingConfig(**FAST))
+        if by_document:
+            assert attention.apart(model)
+            assert model.config._attn_implementation == attention.NAME
+        loss = model(**batch).loss
+        loss.backward()
+        found.append((float(loss.detach()), {name: p.grad for name, p in model.named_parameters()}))
+    (one, grads), (two, others) = found
+    assert one == pytest.approx(two, abs=1e-6)
+    assert all(float((grads[name] - others[name]).abs().max()) < 1e-6 for name in grads)
+
+
+def test_the_mask_is_kept_where_layers_do_not_attend_to_everything(base: Path) -> None:
+    from training.models import trainable_model
+
+    for name, value in (
+        ("sliding_window", 8),
+        ("attn_logit_softcapping", 50.0),
+        ("layer_types", ["chunked_attention"]),
+    ):
+        model = trainable_model(base, TrainingConfig(**FAST))
+        setattr(model.config, name, value)
+        assert not attention.apart(model)
+        assert model.config._attn_implementation == "sdpa"
+
+
+def test_a_model_that_keeps_its_positions_to_itself_is_masked(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from training.models import trainable_model
+
+    model = trainable_model(base, TrainingConfig(**FAST))
+    whole = attention.by_document
+    monkeypatch.setattr(attention, "by_document", lambda *a, position_ids=None, **options: whole(*a, **options))
+    keep_apart(model, [row(30)], 1)
+    assert model.config._attn_implementation == "sdpa"
 
 
 def test_packing_is_refused_where_the_model_ignores_the_boundary(base: Path) -> None:
