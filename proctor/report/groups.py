@@ -10,6 +10,8 @@ from proctor.report.columns import figure as cell_of
 
 Metrics = Mapping[str, Any]
 PREFIX = "group_"
+MOSTLY = 0.5
+"""Share of contradicted pairs above which an order by merge sort is said to be chance."""
 
 
 class WinRates(NamedTuple):
@@ -36,7 +38,7 @@ def ranking(name: str, metrics: Metrics) -> Table:
         [
             Cell(one),
             cell_of(rates[one], None, 1, 3),
-            cell_of(fitted["strengths"][one], fitted["intervals"][one], 1, 2),
+            cell_of(_plain_zero(fitted["strengths"][one]), fitted["intervals"][one], 1, 2),
             cell_of(metrics["inconsistency"], None, 1, 3),
         ]
         for one in order
@@ -54,6 +56,11 @@ def ranking(name: str, metrics: Metrics) -> Table:
         caption += f" No strengths: {fitted['reason']}."
     header = ("candidate", "win rate", "Bradley-Terry", "examiner's inconsistency")
     return _table(name, caption, header, rows, (0, 1, 1, 0))
+
+
+def _plain_zero(value: float | None) -> float | None:
+    """A fit's -3e-13 is 0, and not shown as -0.00."""
+    return None if value is None else round(value, 6) + 0.0
 
 
 def peers(name: str, metrics: Metrics) -> Table:
@@ -74,7 +81,7 @@ def peers(name: str, metrics: Metrics) -> Table:
         "mean over the examiners. AVG_weight: mean after each column is scaled to 100 at its highest. "
         f"Inconsistency of the examiners when the order is turned: {shares}."
     )
-    caption += "".join(f" {line[:1].upper()}{line[1:]}." for line in metrics["notices"])
+    caption += "".join(f" Notice: {line}." for line in metrics["notices"])
     if metrics["unscaled"]:
         caption += f" Not scaled, for nobody has full marks from them: {', '.join(metrics['unscaled'])}."
     better = (0, *(1 for _ in models), 1, 1)
@@ -133,6 +140,11 @@ def limits(summary: Mapping[str, Any]) -> Iterator[str]:
                 f"{name}: the examiner contradicts itself in {found['contradictory']} of {found['known']} pairs when "
                 f"the order is turned; it takes the first response in {found['first_share']:.0%} of its verdicts."
             )
+            if found["inconsistency"] > MOSTLY and metrics["schedule_of_pairs"] == "merge_sort":
+                yield (
+                    f"{name}: a contradicted pair keeps the order that was drawn, so with this examiner merge sort's "
+                    "final order, and every win rate that comes from it, is largely chance."
+                )
         for judge, one in found.items() if metrics["protocol"] == "peer_examination" else ():
             if one["inconsistency"] is not None:
                 said = f"contradicts itself in {one['contradictory']} of {one['known']} pairs when the order is turned"

@@ -19,7 +19,7 @@ from proctor.experiment import Experiment
 from proctor.plan import find, plan
 from proctor.preflight import preflight
 from proctor.preview import preview
-from proctor.report.groups import peers, ranking
+from proctor.report.groups import limits, peers, ranking
 from proctor.report.run_comparison import notes
 from proctor.report.write import write_report
 from proctor.resolving import resolve
@@ -163,14 +163,14 @@ def test_tables_by_hand() -> None:
     table = peers("p", metrics)
     assert [cell.text for cell in table.rows[0]] == ["claude", "-", "98.0", "100.0", "96.0", "98.0", "99.7"]
     assert [row[-1].best for row in table.rows] == [True, False, False, False]
-    assert "Bard is left out." in table.caption
+    assert "Notice: bard is left out." in table.caption
     ranked = {
         "n": 5,
         "calls": {"comparisons": 12},
         "inconsistency": 0.25,
         "win_rates": {"mean": {"a": 0.25, "b": None, "c": 0.75}, "inferred": [[0, 1, 0], [1, 0, 2], [0, 2, 0]]},
         "bradley_terry": {
-            "strengths": {"a": -0.5, "b": None, "c": 0.5},
+            "strengths": {"a": -3e-13, "b": None, "c": 0.5},
             "intervals": {"a": [-1.0, 0.0], "b": None, "c": None},
             "reason": "",
         },
@@ -178,10 +178,16 @@ def test_tables_by_hand() -> None:
     table = ranking("r", ranked)
     assert [[cell.text for cell in row] for row in table.rows] == [
         ["c", "0.750", "0.50", "0.250"],
-        ["a", "0.250", "-0.50 [-1.00, 0.00]", "0.250"],
+        ["a", "0.250", "0.00 [-1.00, 0.00]", "0.250"],
         ["b", "-", "-", "0.250"],
     ]
     assert "3 pairs were never compared" in table.caption
+    steady = {"inconsistency": 0.75, "contradictory": 9, "known": 12, "first_share": 0.6}
+    told = {"protocol": "ranking", "schedule_of_pairs": "merge_sort", "consistency": steady}
+    lines = list(limits({"groups": {"r": told}}))
+    assert lines[0].startswith("r: the examiner contradicts itself in 9 of 12 pairs")
+    assert "largely chance" in lines[1]
+    assert len(list(limits({"groups": {"r": {**told, "schedule_of_pairs": "all_pairs"}}}))) == 1
 
 
 class Killed(BaseException):
