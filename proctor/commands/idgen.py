@@ -112,7 +112,7 @@ def import_(
 
     check_folder(out)
     rows = _rows(key)
-    kinds = {row.get("kind") for row in rows}
+    kinds = {str(row.get("kind")) for row in rows}
     if len(kinds) != 1 or not kinds <= set(KINDS):
         raise ValueError(f"{key} is no key of 'proctor idgen export'")
     (kind,) = kinds
