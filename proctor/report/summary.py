@@ -157,8 +157,14 @@ def same_order(a: Rows, b: Rows, key: str = "item_id") -> bool:
 
 
 def finished(run: RunFolder, stage: str) -> bool:
-    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts."""
-    return run.stage(stage).done() is not None
+    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts; nor of an
+    exam that has another protocol now and has not been held again."""
+    folder = run.stage(stage)
+    if folder.done() is None:
+        return False
+    exam = exam_at(run.experiment, stage)
+    held = read_json(folder.path / "metrics.json").get("protocol") if exam else None
+    return exam is None or held in (None, run.experiment.exams[exam].protocol)
 
 
 def contains(experiment: Experiment, stage: str) -> bool:
@@ -180,12 +186,20 @@ def contains(experiment: Experiment, stage: str) -> bool:
     if kind in ("exam", "prefilter") and candidate:
         own = experiment.exams.get(candidate)
         return own is not None and (own.prefilter if kind == "prefilter" else own.benchmark is not None)
-    for name, exam in experiment.exams.items():
-        if stage.startswith(f"{name}."):
-            candidate = stage.removeprefix(f"{name}.")
-            if candidate in experiment.candidates:  # else it may be one of an exam "name.more"
-                return exam.candidates is None or candidate in exam.candidates
-    return stage == "exam"
+    exam = exam_at(experiment, stage)
+    if exam is None:
+        return stage == "exam"
+    sitting = experiment.exams[exam].candidates
+    return sitting is None or stage.removeprefix(f"{exam}.") in sitting
+
+
+def exam_at(experiment: Experiment, stage: str) -> str | None:
+    """The exam that a stage is of (``EXAM.CANDIDATE``); None for any other stage."""
+    for name in experiment.exams:
+        # else it may be one of an exam "name.more"
+        if stage.startswith(f"{name}.") and stage.removeprefix(f"{name}.") in experiment.candidates:
+            return name
+    return None
 
 
 def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[str, Any]:
