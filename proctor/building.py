@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from evaluation.builders.base import ExamBuilder
 from evaluation.items import Item
 from proctor.atomic import write_json, write_jsonl
-from proctor.examining import Report
+from proctor.examining import Report, converse
 from proctor.frozen import FrozenExam, write_exam
-from serving.cast import Cast, Mode
-from serving.ledger import Ledger
+from serving.cast import Mode
 from serving.models import ModelSpec
-from serving.scheduler import run_dialogues, wave_size
+from serving.scheduler import wave_size
 
 
 def build_exam(
@@ -36,25 +34,18 @@ def build_exam(
     seeds: the exam that ``items`` are of: a built item is in the half of its seed, and the exemplars are the seeds'
     RuntimeError if the exam comes out empty (the records are written all the same, for whoever looks into it)
     """
-    ledger = Ledger(ledger_folder)
     dialogues = list(builder.dialogues(items))
-    done = 0
-
-    def note(text: str) -> None:
-        report(done, len(dialogues), text)
-
-    def finished(count: int) -> None:
-        nonlocal done
-        done += count
-        report(done, len(dialogues), "building")
-
-    with Cast(models, ledger=ledger, mode=mode, on_start=note) as cast:
-        size = wave or wave_size(len(dialogues), min(spec.max_num_seqs for spec in models.values()), single_step=False)
-        records = run_dialogues(dialogues, cast, wave=size, on_done=finished)
-        usage = {role: asdict(value) for role, value in cast.usage.items()}
-    ledger.close()
+    records = converse(
+        dialogues,
+        models=models,
+        mode=mode,
+        folder=folder,
+        ledger_folder=ledger_folder,
+        wave=wave or wave_size(len(dialogues), min(spec.max_num_seqs for spec in models.values()), single_step=False),
+        report=report,
+        doing="building",
+    )
     write_jsonl(folder / "records.jsonl", records)
-    write_json(folder / "usage.json", {"roles": usage, "ledger_bad_lines": ledger.bad_lines, "wave": size})
     built = builder.finish(items, records)
     write_json(folder / "metrics.json", {"schedule": mode, "items": len(built.items), **built.summary})
     if not built.items:

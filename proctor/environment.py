@@ -49,3 +49,20 @@ def write_environment(run: Path, experiment: Experiment | None = None) -> None:
         former = {}
     if former != value:
         write_json(file, value)
+
+
+def add_self_tests(run: Path, experiment: Experiment) -> None:
+    """Adds what 'proctor check' has measured of the run's models since the run began.
+
+    It is kept under a fingerprint, so it is of the same weights, engine, versions, mode and device. Nothing where the
+    models aren't here."""
+    from proctor.self_tests import measured
+
+    file = run / "environment.json"
+    try:
+        value = read_json(file)
+        found = {**measured(experiment), **(value.get("self_tests") or {})}
+    except (ValueError, OSError):
+        return
+    if found != value.get("self_tests"):
+        write_json(file, {**value, "self_tests": found})

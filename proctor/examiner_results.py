@@ -267,6 +267,7 @@ def export_sheets(
     """ratings.csv, rankings.csv and key.jsonl; the number of answers. ValueError if ``out`` holds something."""
     from evaluation.human_rating.sheet import check_annotators
     from evaluation.lm_examiner.annotation import key_rows, ranking_sheet, rating_sheet
+    from proctor.commands.rejudge import read_exam_items
 
     check_annotators(annotators, taken=("id", "question", "answer"))
     if not exams:
@@ -276,7 +277,7 @@ def export_sheets(
     for name, folder in exams.items():
         read_metrics(folder, "lm_examiner")
         records[name] = read_jsonl(folder / "records.jsonl")
-        references |= {row["id"]: row["answer"] for row in read_jsonl(folder / "items.jsonl")}
+        references |= {key: item.answer for key, item in read_exam_items(folder)[1].items()}
     rows = key_rows(records, references, seed)
     if limit is not None:
         chosen = list(dict.fromkeys(row["item_id"] for row in rows))[:limit]

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.items import Item
-from evaluation.protocols.base import ExamProtocol, GroupProtocol
+from evaluation.protocols.base import ExamProtocol, GroupProtocol, Record
 from proctor.atomic import read_json, read_jsonl, write_json, write_jsonl
 from serving.cast import Cast, Mode
 from serving.ledger import Ledger
 from serving.models import ModelSpec
+from serving.records import Dialogue
 from serving.scheduler import run_dialogues, wave_size
 from serving.scheduler import shard as waves_of
 
@@ -43,32 +44,56 @@ def examine(
         same, for whoever looks into it)
     shard: (index, count): only that part's whole waves, so that every batch is one of the whole exam's; no metrics
     """
-    ledger = Ledger(ledger_folder)
-    done = 0
     largest = min(spec.max_num_seqs for spec in models.values())
     size = wave or wave_size(len(items), largest, single_step=protocol.name in SINGLE_STEP)
     chosen = list(range(len(items))) if shard is None else _positions(len(items), size, *shard)
-
-    def note(text: str) -> None:
-        report(done, len(chosen), text)
-
-    def finished(count: int) -> None:
-        nonlocal done
-        done += count
-        report(done, len(chosen), "examining")
-
     everything = list(protocol.dialogues(items))
-    dialogues = [everything[position] for position in chosen]
-    with Cast(models, ledger=ledger, mode=mode, on_start=note) as cast:
-        records = run_dialogues(dialogues, cast, wave=size, on_done=finished)
-        usage = {role: asdict(value) for role, value in cast.usage.items()}
-    ledger.close()
+    records = converse(
+        [everything[position] for position in chosen],
+        models=models,
+        mode=mode,
+        folder=folder,
+        ledger_folder=ledger_folder,
+        wave=size,
+        report=report,
+        doing="examining",
+    )
     rows = [{**record, **extra(items[position])} for record, position in zip(records, chosen, strict=True)]
-    write_json(folder / "usage.json", {"roles": usage, "ledger_bad_lines": ledger.bad_lines, "wave": size})
     if shard is not None:
         write_jsonl(folder / "records.jsonl", rows)
         return {}
     return _conclude(protocol, rows, mode, folder, max_failure_rate)
+
+
+def converse(
+    dialogues: Sequence[Dialogue[Record]],
+    *,
+    models: Mapping[str, ModelSpec],
+    mode: Mode,
+    folder: Path,
+    ledger_folder: Path,
+    wave: int,
+    report: Report,
+    doing: str,
+) -> list[Record]:
+    """Runs dialogues to their ends, tells the progress, and writes what it cost into ``folder``/usage.json."""
+    ledger = Ledger(ledger_folder)
+    done = 0
+
+    def note(text: str) -> None:
+        report(done, len(dialogues), text)
+
+    def finished(count: int) -> None:
+        nonlocal done
+        done += count
+        report(done, len(dialogues), doing)
+
+    with Cast(models, ledger=ledger, mode=mode, on_start=note) as cast:
+        records = run_dialogues(dialogues, cast, wave=wave, on_done=finished)
+        usage = {role: asdict(value) for role, value in cast.usage.items()}
+    ledger.close()
+    write_json(folder / "usage.json", {"roles": usage, "ledger_bad_lines": ledger.bad_lines, "wave": wave})
+    return records
 
 
 def merge(

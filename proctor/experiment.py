@@ -6,156 +6,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from evaluation.formats import LeakFormat
+from proctor.experiment_sections import (
+    NAME,
+    STAGES,
+    AnalysisConfig,
+    BenchmarkConfig,
+    BuildConfig,
+    CandidateConfig,
+    DetectionConfig,
+    ExamConfig,
+    GroupConfig,
+    Sitting,
+    Strict,
+)
 from serving.cast import Mode
 from serving.models import ModelSpec
-
-FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline")
-"""Settings of recipes and protocols that name a file."""
-BUILD = "build:"
-"""What stands before the name of a build, where a recipe's setting names one instead of a file."""
-NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class BenchmarkConfig(Strict):
-    """Where the items come from.
-
-    format, path, split: see ``proctor list benchmarks``; ``embedded`` is the project's own exam and takes no path
-    columns: which column is what, for format ``table`` (docs/benchmarks.md)
-    limit: that many items, drawn with the seed (None: all)
-    duplicates: rows that stand twice are an error, or reported and left out
-    exemplars, exemplar_split: the pool of few-shot examples: a path of the same format (None: the benchmark's own path,
-        where the format has a dev split), and the split in it (None: dev of the own path, all of another)
-    """
-
-    format: str = "embedded"
-    path: str | None = None
-    split: str | None = None
-    columns: dict[str, Any] | None = None
-    limit: int | None = Field(default=None, ge=2)
-    duplicates: Literal["error", "report"] = "error"
-    exemplars: str | None = None
-    exemplar_split: str | None = None
-
-
-class CandidateConfig(Strict):
-    """A model to be examined: trained here by a recipe, or an existing one (``model`` names an entry of ``models``).
-
-    origin: the trained candidate whose weights the recipe goes on from (``washed``, ``mt_bench_cheater``)
-    options: settings of the recipe that differ from the experiment's ``training``
-    serve: how a trained candidate is served (a ModelSpec without path); the base's spec where it says nothing
-    """
-
-    recipe: str | None = None
-    model: str | None = None
-    origin: str | None = None
-    options: dict[str, Any] = Field(default_factory=dict)
-    serve: dict[str, Any] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _one_of(self) -> CandidateConfig:
-        if (self.recipe is None) == (self.model is None):
-            raise ValueError("a candidate has either 'recipe' (trained here) or 'model' (an entry of models)")
-        if self.model is not None and (self.options or self.serve or self.origin):
-            raise ValueError(
-                "'origin', 'options' and 'serve' belong to a trained candidate; set them in models for an existing one"
-            )
-        return self
-
-
-class ExamConfig(Strict):
-    """One exam of every candidate.
-
-    items: which half is examined; limit: items per half, the first of the frozen order
-    benchmark: other items than the experiment's, which nobody leaks: all of them are examined
-    build: an entry of ``builds``: its exam is sat; set: another of the exams that the build made
-    prefilter: only items that the evaluator itself answers right (kieval); limit then counts those
-    candidates: who sits it (None: all)
-    wave: dialogues that advance together (None: resolved once, from the number of items and max_num_seqs)
-    """
-
-    protocol: str
-    items: Literal["all", "leaked", "untouched"] = "all"
-    limit: int | None = Field(default=None, ge=1)
-    benchmark: BenchmarkConfig | None = None
-    build: str | None = None
-    set: str | None = Field(default=None, pattern=NAME)
-    prefilter: bool = False
-    candidates: tuple[str, ...] | None = None
-    wave: int | None = Field(default=None, ge=1)
-    options: dict[str, Any] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _halves_of_the_leaked_exam_only(self) -> ExamConfig:
-        if self.benchmark is not None and self.items != "all":
-            raise ValueError(f"items is {self.items!r}, but an exam with its own benchmark has no halves; leave it out")
-        if self.benchmark is not None and self.build is not None:
-            raise ValueError("an exam has either 'benchmark' or 'build'")
-        if self.set is not None and self.build is None:
-            raise ValueError("'set' names an exam of a build; give 'build' too")
-        return self
-
-
-class BuildConfig(Strict):
-    """An exam that models write, once for all candidates (see ``proctor list builders``).
-
-    benchmark: where the seeds come from (None: the experiment's own exam; a built item is in the half of its seed)
-    items: which half the seeds are of; limit: seeds per half
-    roles: which entry of ``models`` plays the builder's roles, where it isn't the experiment's ``roles``
-    wave: dialogues that advance together
-    """
-
-    builder: str
-    benchmark: BenchmarkConfig | None = None
-    items: Literal["all", "leaked", "untouched"] = "all"
-    limit: int | None = Field(default=None, ge=1)
-    roles: dict[str, str] = Field(default_factory=dict)
-    wave: int | None = Field(default=None, ge=1)
-    options: dict[str, Any] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _halves_of_the_leaked_exam_only(self) -> BuildConfig:
-        if self.benchmark is not None and self.items != "all":
-            raise ValueError(f"items is {self.items!r}, but seeds of an own benchmark have no halves; leave it out")
-        return self
-
-
-class DetectionConfig(Strict):
-    """methods, set_tests: see ``proctor list detectors``; formats: which strings are examined (the first: the headline)
-    candidates: who is examined (None: all); the base is always examined, as the control
-    options: by method or test, what differs from its defaults
-    reference: entry of ``models`` that the candidates are compared with
-    corpus: a text or JSONL file, or a folder of them
-    non_members, members: files of texts ({"text": ...} per line); where no non-members are named, they are the exam's
-        exemplars (never its items), in the format that is examined
-    benchmark_name: how the benchmark is called when a model is asked about it by name
-    long_texts: of a text longer than the context, ``truncate`` scores the end, ``window`` all of it, in windows
-    """
-
-    methods: tuple[str, ...] = ("loss", "zlib", "min_k", "min_k_plus_plus")
-    set_tests: tuple[str, ...] = ()
-    formats: tuple[Literal["as_trained", "neutral"], ...] = Field(default=("as_trained", "neutral"), min_length=1)
-    candidates: tuple[str, ...] | None = None
-    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    reference: str | None = None
-    corpus: str | None = None
-    non_members: str | None = None
-    members: str | None = None
-    benchmark_name: str = ""
-    long_texts: Literal["truncate", "window"] = "truncate"
-
-    @field_validator("formats")
-    @classmethod
-    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(value)) < len(value):
-            raise ValueError("name each format once")
-        return value
 
 
 class Experiment(Strict):
@@ -183,6 +51,8 @@ class Experiment(Strict):
     candidates: dict[str, CandidateConfig]
     builds: dict[str, BuildConfig] = Field(default_factory=dict)
     exams: dict[str, ExamConfig] = Field(default_factory=dict)
+    groups: dict[str, GroupConfig] = Field(default_factory=dict)
+    analyses: dict[str, AnalysisConfig] = Field(default_factory=dict)
     detection: DetectionConfig | None = DetectionConfig()
     max_failure_rate: float = Field(default=0.05, ge=0.0, le=1.0)
 
@@ -195,6 +65,8 @@ class Experiment(Strict):
             "candidates": self.candidates,
             "builds": self.builds,
             "exams": self.exams,
+            "groups": self.groups,
+            "analyses": self.analyses,
         }
         for kind, names in tables.items():
             for name in names:
@@ -202,8 +74,11 @@ class Experiment(Strict):
                     raise ValueError(f"{kind}: the name {name!r} may hold letters, digits, '_', '-' and '.' only")
         for name in self.exams:
             # "exam.x" would be taken for the stage that freezes the items of the exam "x"
-            if name.partition(".")[0] in ("exam", "report", "train", "detect", "prefilter", "build"):
+            if name.partition(".")[0] in STAGES:
                 raise ValueError(f"exams: {name!r} is the name of a stage; choose another")
+        for name in self.groups:
+            if name in self.exams:  # both would freeze their own items in "exam.x"
+                raise ValueError(f"groups: {name!r} is the name of an exam; choose another")
         served = [name for name, spec in self.models.items() if spec.engine == "server"]
         if served and self.mode == "lockstep":
             raise ValueError(
@@ -230,11 +105,12 @@ class Experiment(Strict):
                         "has seen; name a candidate with a recipe"
                     )
         self.in_training_order()
-        for name, exam in self.exams.items():
-            for candidate_name in exam.candidates or ():
-                known(f"exams.{name}.candidates", candidate_name, self.candidates, "candidates")
-            if exam.build is not None:
-                known(f"exams.{name}.build", exam.build, self.builds, "builds")
+        for name in (*self.exams, *self.groups):
+            where, sitting = self.place(name), self.sitting(name)
+            for candidate_name in sitting.candidates or ():
+                known(f"{where}.candidates", candidate_name, self.candidates, "candidates")
+            if sitting.build is not None:
+                known(f"{where}.build", sitting.build, self.builds, "builds")
         for name, build in self.builds.items():
             for role, model in build.roles.items():
                 known(f"builds.{name}.roles.{role}", model, self.models, "models")
@@ -268,9 +144,22 @@ class Experiment(Strict):
             return self.mode
         return "fast" if any(spec.engine == "server" for spec in self.models.values()) else "lockstep"
 
+    def sitting(self, name: str) -> Sitting:
+        """The exam or the group of that name."""
+        return self.exams[name] if name in self.exams else self.groups[name]
+
+    def place(self, name: str) -> str:
+        """Where an exam or a group stands in the file."""
+        return f"{'exams' if name in self.exams else 'groups'}.{name}"
+
+    def members(self, group: str) -> tuple[str, ...]:
+        """The candidates of a group."""
+        chosen = self.groups[group].candidates
+        return tuple(self.candidates) if chosen is None else chosen
+
     def benchmark_of(self, exam: str) -> BenchmarkConfig:
-        """Where an exam's items come from."""
-        return self.exams[exam].benchmark or self.benchmark
+        """Where the items of an exam or a group come from."""
+        return self.sitting(exam).benchmark or self.benchmark
 
     def spec(self, candidate: str, folder: Path) -> ModelSpec:
         """How a candidate is served; ``folder`` is where a trained one lies."""
@@ -313,72 +202,6 @@ def known(where: str, name: str, table: Mapping[str, Any], kind: str) -> None:
 def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
     """Reads and validates an experiment file. ValueError says what, where, and what would be right."""
     from proctor.config_file import read_yaml, validate
+    from proctor.resolving import resolve
 
     return resolve(validate(Experiment, read_yaml(path, overrides), where=str(path)))
-
-
-def resolve(experiment: Experiment) -> Experiment:
-    """Decides what depends on this machine (engines, mode) and on the working directory (paths), so that it is written
-    down and the run folder can be used from anywhere."""
-    models = {}
-    for name, spec in experiment.models.items():
-        places = {key: getattr(spec, key) for key in ("path", "adapter", "chat_template", "endpoint")}
-        models[name] = spec.resolved().model_copy(update={key: _absolute(value) for key, value in places.items()})
-    exams = {
-        name: exam.model_copy(
-            update={
-                "benchmark": None if exam.benchmark is None else _placed(exam.benchmark),
-                "options": _with_places(exam.options),
-            }
-        )
-        for name, exam in experiment.exams.items()
-    }
-    builds = {
-        name: build.model_copy(
-            update={
-                "benchmark": None if build.benchmark is None else _placed(build.benchmark),
-                "options": _with_places(build.options),
-            }
-        )
-        for name, build in experiment.builds.items()
-    }
-    candidates = {
-        name: candidate.model_copy(update={"options": _with_places(candidate.options)})
-        for name, candidate in experiment.candidates.items()
-    }
-    return experiment.model_copy(
-        update={
-            "models": models,
-            "mode": experiment.schedule,
-            "benchmark": _placed(experiment.benchmark),
-            "training": _with_places(experiment.training),
-            "candidates": candidates,
-            "builds": builds,
-            "exams": exams,
-            "detection": None if experiment.detection is None else _with_files(experiment.detection),
-        }
-    )
-
-
-def _with_files(config: DetectionConfig) -> DetectionConfig:
-    from proctor.detection_inputs import with_places
-
-    files = {key: _absolute(getattr(config, key)) for key in ("corpus", "non_members", "members")}
-    return config.model_copy(update={**files, "options": with_places(config.options)})
-
-
-def _placed(benchmark: BenchmarkConfig) -> BenchmarkConfig:
-    files = {"path": _absolute(benchmark.path), "exemplars": _absolute(benchmark.exemplars)}
-    return benchmark.model_copy(update=files)
-
-
-def _with_places(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _absolute(value) if key in FILES else value for key, value in settings.items()}
-
-
-def _absolute(value: str | None) -> str | None:
-    """An existing file or folder as an absolute path; anything else (a hub name, ``embedded``, a build) as it is."""
-    if not isinstance(value, str) or value.startswith(BUILD):
-        return value
-    path = Path(value).expanduser()
-    return str(path.resolve()) if path.exists() else value

@@ -10,7 +10,8 @@ from evaluation import benchmarks
 from evaluation.benchmarks.splits import draw, members
 from evaluation.items import Item
 from proctor.atomic import read_jsonl, write_jsonl
-from proctor.experiment import BenchmarkConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import BenchmarkConfig
 
 WITH_DEV = ("embedded", "mmlu", "ceval")
 """Formats whose own path has a split dev, made for exemplars."""
@@ -48,12 +49,12 @@ class FrozenExam:
 def draw_exam(experiment: Experiment, exam: str | None = None, *, build: str | None = None) -> FrozenExam:
     """Loads the benchmark and draws the exam: a pure function of the files and the seed.
 
-    exam: name of an exam with its own benchmark; build: name of a build with its own seeds; None: the experiment's
+    exam: name of an exam or group with its own benchmark; build: of a build with its own seeds; None: the experiment's
     """
     own = exam is None and build is None
     config, where = experiment.benchmark, "benchmark"
     if exam is not None:
-        config, where = experiment.benchmark_of(exam), f"exams.{exam}.benchmark"
+        config, where = experiment.benchmark_of(exam), f"{experiment.place(exam)}.benchmark"
     elif build is not None:
         config, where = experiment.builds[build].benchmark or config, f"builds.{build}.benchmark"
     found = read_benchmark(config)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from evaluation.items import Item
-from evaluation.protocols.base import GroupProtocol
-from proctor.experiment import NAME
+from proctor.experiment_sections import NAME, BenchmarkConfig
 from serving.models import ModelSpec
 
 
@@ -26,47 +24,48 @@ def named_models(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def specs_of(paths: Mapping[str, str], *, engine: str, dtype: str, max_length: int | None) -> dict[str, ModelSpec]:
-    """The models, each checked. Models that share a GPU share its memory, too."""
-    from proctor.commands.options import model_spec
-    from proctor.preflight import check_model
+class Serving(NamedTuple):
+    """How the models are served: all alike. max_length, for models that share a GPU share its memory, too."""
 
-    specs = {}
-    for name, path in paths.items():
-        specs[name] = model_spec(path, engine=engine, dtype=dtype, score_dtype=dtype, max_length=max_length)
-        check_model(specs[name], f"{name}={path}")
-    return specs
+    engine: str
+    dtype: str
+    max_length: int | None
+    schedule: str
 
 
 def examine_once(
-    exam: GroupProtocol,
-    items: Sequence[Item],
-    models: Mapping[str, ModelSpec],
+    protocol: str,
+    candidates: Mapping[str, str],
+    others: Mapping[str, str],
+    option: Sequence[str],
+    serving: Serving,
     *,
-    options: Mapping[str, Any],
     seed: int,
-    schedule: str,
     out: Path,
+    benchmark: BenchmarkConfig | None = None,
+    limit: int | None = None,
 ) -> dict[str, Any]:
-    """Records, metrics and figures in ``out``, as ``proctor evaluate`` does; the metrics, also of an earlier call."""
+    """Records, metrics and figures in ``out``, as ``proctor evaluate`` does; the metrics, also of an earlier call.
+
+    candidates: model paths by name; others: by the protocol's other roles; option: ``key=value``
+    benchmark, limit: whose items, and how many are drawn; None: the protocol makes its own
+    """
+    from evaluation.protocols import build_group
     from proctor.adhoc import once
     from proctor.atomic import read_json, write_jsonl
-    from proctor.commands.options import checked_schedule
+    from proctor.commands.inputs import inputs_of, read_items
+    from proctor.commands.options import checked_schedule, key_values
     from proctor.examining import examine
     from proctor.report.examiner_figures import draw_figures
-    from serving.fingerprint import model_identity
 
-    mode = checked_schedule(schedule)
-    inputs: dict[str, Any] = {
-        "protocol": exam.name,
-        "version": exam.version,
-        "options": dict(options),
-        "items": [item.id for item in items],
-        "models": {role: model_identity(spec) for role, spec in models.items()},
-        "seed": seed,
-        "schedule": schedule,
-        "prompts": exam.prompt_hashes(),
-    }
+    options = key_values(option)
+    exam = build_group(protocol, options, candidates=list(candidates), seed=seed)
+    models = _specs({**candidates, **others}, serving)
+    items = read_items(benchmark, drawn=limit, seed=seed) if benchmark is not None else exam.assignments() or []
+    mode = checked_schedule(serving.schedule)
+    inputs = inputs_of(
+        exam, models, options=options, seed=seed, schedule=serving.schedule, protocol=protocol, items=items
+    )
 
     def body(folder: Path, report: Any) -> list[str]:
         metrics = examine(
@@ -87,3 +86,15 @@ def examine_once(
         print("nothing to do: done already")
     found: dict[str, Any] = read_json(out / "metrics.json")
     return found
+
+
+def _specs(paths: Mapping[str, str], serving: Serving) -> dict[str, ModelSpec]:
+    from proctor.commands.options import model_spec
+    from proctor.preflight import check_model
+
+    settings = {"engine": serving.engine, "dtype": serving.dtype, "score_dtype": serving.dtype}
+    specs = {}
+    for name, path in paths.items():
+        specs[name] = model_spec(path, **settings, max_length=serving.max_length)
+        check_model(specs[name], f"{name}={path}")
+    return specs

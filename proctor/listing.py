@@ -19,6 +19,14 @@ def protocols() -> Iterator[str]:
         yield f"{name:18} roles: {', '.join(kind.roles)}; options: {', '.join(kind.Options.model_fields)}"
 
 
+def groups() -> Iterator[str]:
+    """Protocols of several models together, and their options."""
+    from evaluation.protocols import GROUPS, group_protocol
+
+    for name in GROUPS:
+        yield f"{name:18} options: {', '.join(group_protocol(name).Options.model_fields)}"
+
+
 def builders() -> Iterator[str]:
     """Builders: whether they start from seeds, roles (with the defaults), options."""
     from evaluation.builders import BUILDERS, build, builder
@@ -28,6 +36,14 @@ def builders() -> Iterator[str]:
         roles = ", ".join(build(name, {}, seed=0).roles)
         start = "starts from a benchmark's items" if kind.seeds else "takes no seeds"
         yield f"{name:14} roles (by default): {roles}; {start}; options: {', '.join(kind.Options.model_fields)}"
+
+
+def analyses() -> Iterator[str]:
+    """Kinds of analysis, and their options."""
+    from proctor.analyses import ANALYSES, kind_of
+
+    for name, target in ANALYSES.items():
+        yield f"{name:14} options: {', '.join(kind_of(name).Options.model_fields)}; {_first_line(target)}"
 
 
 def detectors() -> Iterator[str]:
@@ -79,7 +95,9 @@ def _first_line(target: str) -> str:
 
 LISTS: dict[str, Callable[[], Iterator[str]]] = {
     "protocols": protocols,
+    "groups": groups,
     "builders": builders,
+    "analyses": analyses,
     "detectors": detectors,
     "benchmarks": benchmarks,
     "recipes": recipes,

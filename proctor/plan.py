@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proctor.experiment import Experiment
 from proctor.runfolder import RunFolder
-from proctor.stages import build, detect, exam, freeze, prefilter, report, train
+from proctor.stages import analysis, build, detect, exam, freeze, group, prefilter, report, train
 from proctor.stages.base import Stage
 
 
@@ -15,6 +15,7 @@ def plan(experiment: Experiment) -> list[Stage]:
     """All stages. ValueError if a model, file, option, recipe, protocol or method is wrong."""
     stages = [freeze.stage(experiment)]
     stages += [freeze.stage(experiment, name) for name, exam in experiment.exams.items() if exam.benchmark is not None]
+    stages += [freeze.stage(experiment, name) for name, one in experiment.groups.items() if one.benchmark is not None]
     stages += [build.stage(experiment, name) for name in experiment.builds]
     stages += [train.stage(experiment, name) for name in experiment.in_training_order()]
     stages += [prefilter.stage(experiment, name) for name, config in experiment.exams.items() if config.prefilter]
@@ -24,10 +25,12 @@ def plan(experiment: Experiment) -> list[Stage]:
         for name in experiment.candidates
         if config.candidates is None or name in config.candidates
     ]
+    stages += [group.stage(experiment, name) for name in experiment.groups]
     if experiment.detection is not None:
         chosen = experiment.detection.candidates
         examined = dict.fromkeys([detect.CONTROL, *(tuple(experiment.candidates) if chosen is None else chosen)])
         stages += [detect.stage(experiment, name) for name in examined]
+    stages += [analysis.stage(experiment, name) for name in experiment.analyses]
     stages.append(report.stage(experiment, [stage.name for stage in stages]))
     twice = [name for name, count in Counter(stage.name for stage in stages).items() if count > 1]
     if twice:

@@ -9,7 +9,7 @@ from evaluation import protocols
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, draw_exam
 from proctor.plan import plan
-from proctor.stages import build, detect
+from proctor.stages import build, detect, group
 from proctor.stages.base import Stage
 from proctor.stages.prefilter import filter_for
 from proctor.stages.train import job_for
@@ -17,7 +17,8 @@ from proctor.training_inputs import builds_read, check_seeds
 from serving.adapters import check_servable, read_adapter
 from serving.cast import check_mode
 from serving.engines.common import context_length
-from serving.fingerprint import ModelError, check_model_folder, resolve_model
+from serving.fingerprint import ModelError, resolve_model
+from serving.model_folder import check_complete, safetensors_header
 from serving.models import ModelSpec
 
 
@@ -53,6 +54,10 @@ def preflight(experiment: Experiment) -> Checked:
                 dialogue.close()
         except ValueError as error:
             raise ValueError(f"exams.{name}: {error}") from error
+    for name in experiment.groups:
+        found = _check_group(experiment, name, exam)
+        if found is not None:
+            items[name] = found
     for name, candidate in experiment.candidates.items():
         experiment.spec(name, Path("trained"))
         if candidate.recipe is not None:
@@ -74,6 +79,22 @@ def _check_protocol(experiment: Experiment, exam: str) -> None:
         raise ValueError(f"exams.{exam}: {error}") from error
 
 
+def _check_group(experiment: Experiment, name: str, exam: FrozenExam) -> FrozenExam | None:
+    """A group's items, None where there are none yet. ValueError if its options, models or items are wrong."""
+    config = experiment.groups[name]
+    protocol = group.protocol_for(experiment, name)
+    group.others(experiment, name, protocol)
+    if config.build is not None or protocol.assignments() is not None:
+        return None
+    found = exam if config.benchmark is None else draw_exam(experiment, name)
+    try:
+        for dialogue in protocol.dialogues(found.part(config.items, config.limit)):
+            dialogue.close()
+    except ValueError as error:
+        raise ValueError(f"groups.{name}: {error}") from error
+    return found
+
+
 def check_models(experiment: Experiment) -> None:
     """Every model that the experiment uses, by its name in ``models``."""
     used = {experiment.base, *experiment.roles.values()}
@@ -91,10 +112,12 @@ def check_model(spec: ModelSpec, where: str) -> None:
         return
     try:
         folder = resolve_model(spec)
-        check_model_folder(folder, allow_pickle=spec.allow_pickle)
+        check_complete(folder, allow_pickle=spec.allow_pickle)
         context_length(spec, folder)
         if spec.adapter:
-            (check_servable if spec.engine in ("vllm", "server") else read_adapter)(Path(spec.adapter).expanduser())
+            adapter = Path(spec.adapter).expanduser()
+            (check_servable if spec.engine in ("vllm", "server") else read_adapter)(adapter)
+            safetensors_header(adapter / "adapter_model.safetensors")
         if spec.chat_template not in (None, "none") and not Path(str(spec.chat_template)).expanduser().is_file():
             raise ModelError(f"chat_template file {spec.chat_template} does not exist; give a Jinja file, or 'none'")
     except ModelError as error:

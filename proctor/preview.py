@@ -12,8 +12,10 @@ from evaluation import protocols
 from evaluation.benchmarks import Benchmark
 from evaluation.items import Item
 from evaluation.protocols.static import StaticOptions
-from proctor.experiment import BenchmarkConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import BenchmarkConfig
 from proctor.preflight import Checked
+from proctor.stages.group import protocol_for
 from proctor.training_preview import training_lines
 from serving.records import Ask, Demand, Prompt
 
@@ -39,8 +41,25 @@ def preview(experiment: Experiment, checked: Checked) -> Iterator[str]:
         known = ", those that the evaluator knows" if config.prefilter else ""
         yield f"--- exam {name} ({config.protocol}): {len(items)} items{known} x {sitting} candidates; the first asks:"
         yield from _first_demand(config.protocol, config.options, items, own.exemplars, experiment.seed)
+    yield from _groups(experiment, checked)
     yield from training_lines(experiment, exam.items)
     yield f"--- {len(checked.stages)} stages: {', '.join(stage.name for stage in checked.stages)}"
+
+
+def _groups(experiment: Experiment, checked: Checked) -> Iterator[str]:
+    for name, config in experiment.groups.items():
+        protocol = protocol_for(experiment, name)
+        members = ", ".join(experiment.members(name))
+        own = checked.items.get(name)
+        if config.build is not None:
+            about = f"the items that stage build.{config.build} will write"
+        elif own is None:
+            about = f"{len(protocol.assignments() or ())} sets of questions of their own"
+        else:
+            about = f"{len(own.part(config.items, config.limit))} items"
+            if config.benchmark is not None:
+                yield from _benchmark(config.benchmark, own.items, own.exemplars, own.notes)
+        yield f"--- group {name} ({config.protocol}): {about}, {members} together"
 
 
 def preview_benchmark(

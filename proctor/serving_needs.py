@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from proctor.experiment import Experiment
 from proctor.plan import plan, states
 from proctor.runfolder import RunFolder
+from proctor.stages.group import protocol_for
 
-NEVER = ("exam", "report", "train")
-"""Stages that ask no served model: freezing, the report, training."""
+NEVER = ("exam", "report", "train", "analysis")
+"""Stages that ask no served model: freezing, the report, training, analyses."""
 
 
 def needing(run: RunFolder, models: Sequence[str]) -> list[str]:
@@ -18,17 +19,18 @@ def needing(run: RunFolder, models: Sequence[str]) -> list[str]:
     A stage whose use of models isn't known here counts as one that asks: a server that ends too late costs time, one
     that ends too early costs the stage.
     """
-    wanted = set(models)
     return [
         state.stage.name
         for state in states(run, plan(run.experiment))
-        if state.state != "done" and _may_ask(run.experiment, state.stage.name, wanted)
+        if state.state != "done" and asks(run.experiment, state.stage.name, models)
     ]
 
 
-def _may_ask(experiment: Experiment, stage: str, wanted: set[str]) -> bool:
+def asks(experiment: Experiment, stage: str, models: Sequence[str]) -> bool:
+    """Whether a stage may ask one of the models."""
     from evaluation import protocols
 
+    wanted = set(models)
     kind, _, rest = stage.partition(".")
     if kind in NEVER:
         return False
@@ -37,6 +39,11 @@ def _may_ask(experiment: Experiment, stage: str, wanted: set[str]) -> bool:
         protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
         roles = {experiment.roles[role] for role in protocol.roles[1:] if role in experiment.roles}
         return bool(wanted & (roles | _model_of(experiment, rest)))
+    if kind == "group" and rest in experiment.groups:
+        members = experiment.members(rest)
+        asked = [role for role in protocol_for(experiment, rest).roles if role not in members]
+        playing = {experiment.roles[role] for role in asked if role in experiment.roles}
+        return bool(wanted & playing.union(*(_model_of(experiment, name) for name in members)))
     if kind == "detect":
         reference = experiment.detection.reference if experiment.detection else None
         return bool(wanted & (_model_of(experiment, rest) | {reference}))

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from proctor.plan import State, plan, states
 from proctor.runfolder import RunFolder
+from proctor.serve_jobs import PREFIX
 from proctor.stagefolder import StageFolder
 from proctor.submitting import SHARDS, Submitted, submitted
+from serving.endpoint import read_endpoint
 from slurm import submitter
 from slurm.submitter import Entry
 
@@ -28,7 +30,27 @@ def standing(run: RunFolder) -> list[str]:
         array = jobs.get(name + SHARDS)
         if array is not None and state.state != "done":
             lines += _array_lines(run.stage(name), name, array, entries.get(array.job, []))
+    lines += [_server_line(run, name, jobs[name], entries) for name in jobs if name.startswith(PREFIX)]
     return lines
+
+
+def _server_line(run: RunFolder, name: str, job: Submitted, entries: dict[str, list[Entry]]) -> str:
+    """A served model's job: what SLURM says, and where it serves."""
+    entry = next(iter(entries.get(job.job, [])), None)
+    endpoint = read_endpoint(run.path / "serving" / f"{name.removeprefix(PREFIX)}.json")
+    log = run.path / "serving" / f"{name}.txt"
+    if entry is None:
+        return f"{name:28} {'unknown':12} job {job.job} (unknown to SLURM)"
+    if entry.state == "RUNNING":
+        up = endpoint is not None and not endpoint.ended
+        shown, note = ("serving", endpoint.url) if up and endpoint is not None else ("loading", "")
+    elif entry.state == "COMPLETED":
+        shown, note = "ended", "no stage needed it any more"
+    else:
+        shown, note = _of_job(entry, "failed", "")
+        if not entry.active:
+            note = f"{note} | {last_line(log)[:160]}".rstrip(" |")
+    return f"{name:28} {shown:12} job {entry.job} {entry.node or '-'} {entry.elapsed or '-'}  {note}".rstrip()
 
 
 def _stage_line(run: RunFolder, state: State, job: Submitted | None, entries: dict[str, list[Entry]]) -> str:

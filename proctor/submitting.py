@@ -2,13 +2,14 @@
 
     <run>/slurm/<job>.sbatch   the script            <run>/slurm/<job>.json   the job it became, and for which inputs
 
-A sharded exam is two jobs: the array ``<stage>.shards`` and the merge, which has the stage's name.
+A sharded exam is two jobs: the array ``<stage>.shards`` and the merge, which has the stage's name. Served models are
+jobs ``serve.<model>`` (proctor/serve_jobs.py).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,16 @@ from typing import Any
 from proctor.atomic import read_json, write_json, write_text
 from proctor.plan import State, states
 from proctor.runfolder import RunFolder
+from proctor.serve_jobs import (
+    PREFIX,
+    asked,
+    ending,
+    forget_failures,
+    gpus_for,
+    prerequisites,
+    serve_intents,
+    served_together,
+)
 from proctor.stages.base import Stage
 from slurm import submitter
 from slurm.job import Job, Spread
@@ -44,6 +55,7 @@ def jobs_for(run: RunFolder, stage: Stage, profile: Profile, python: str | None 
     command = (interpreter, "-P", "-m", "proctor.cli", "stage", str(run.path), stage.name)
     kind = stage.name.partition(".")[0]
     logs = run.stage(stage.name).path
+    servers = asked(run, stage)
     shards = shard_count(stage, profile)
     if not shards:
         return [
@@ -55,6 +67,7 @@ def jobs_for(run: RunFolder, stage: Stage, profile: Profile, python: str | None 
                 nodes=nodes,
                 gpus=gpus,
                 needs=stage.needs,
+                servers=servers,
                 spread=spread,
             )
         ]
@@ -66,6 +79,7 @@ def jobs_for(run: RunFolder, stage: Stage, profile: Profile, python: str | None 
         nodes=nodes,
         gpus=gpus,
         needs=stage.needs,
+        servers=servers,
         shards=shards,
         spread=spread,
     )
@@ -88,6 +102,33 @@ def shard_count(stage: Stage, profile: Profile) -> int:
     """Shards the profile asks for: by the stage's name before its exam's; 0 for none."""
     kind = stage.name.partition(".")[0]
     return profile.shards.get(stage.name, profile.shards.get(kind, 0)) if stage.shards is not None else 0
+
+
+def serve_jobs(run: RunFolder, stages: Sequence[Stage], profile: Profile) -> dict[str, Job]:
+    """The jobs that serve models to these stages. ValueError if the profile's nodes can't hold one."""
+    found = {}
+    interpreter = profile.python or sys.executable
+    for name, models in served_together(run).items():
+        if not any(name in asked(run, stage) for stage in stages):
+            continue
+        gpus = gpus_for(run.experiment, models)
+        if profile.gpus_per_node and gpus > profile.gpus_per_node:
+            raise ValueError(
+                f"job {name} needs {gpus} GPUs (tensor_parallel x pipeline_parallel), and a server runs on one node, "
+                f"which has {profile.gpus_per_node}; lower them, or use engine: vllm, whose models may span nodes"
+            )
+        found[name] = Job(
+            name=name,
+            kind="serve",
+            command=(
+                *(interpreter, "-P", "-m", "proctor.cli", "serve", *models, "--run", str(run.path)),
+                *("--host", profile.serve_host),
+            ),
+            log=_log(run.path / "serving", f"{name}.txt"),
+            gpus=gpus if profile.gpus_per_node else 0,
+            needs=prerequisites(run, stages, name),
+        )
+    return found
 
 
 def placement(stage: Stage, profile: Profile) -> tuple[int, int, Spread]:
@@ -143,7 +184,9 @@ def check_names(stages: Iterable[Stage], profile: Profile) -> None:
                 f"profile: shards.{name}: no exam of that name; there are: {', '.join(sorted(splittable))}"
             )
     for name in profile.stages:
-        if name not in kinds | arrays | {"merge", "train", "detect", "prefilter"}:
+        if name.startswith(PREFIX):
+            continue
+        if name not in kinds | arrays | {"merge", "train", "detect", "prefilter", "serve"}:
             raise ValueError(f"profile: stages.{name}: no stage of that name; there are: {', '.join(sorted(kinds))}")
 
 
@@ -222,41 +265,69 @@ def planned(run: RunFolder, stages: list[Stage], profile: Profile, active: Mappi
     return result
 
 
+def missing_servers(
+    run: RunFolder, plans: Iterable[Planned], profile: Profile, active: Mapping[str, Submitted]
+) -> list[Job]:
+    """Jobs of servers that those to be submitted will ask, and that are not queued or running: one that says it ends
+    is not counted, though SLURM still shows it."""
+    plans = list(plans)
+    wanted = {server for plan in plans for job in plan.jobs for server in job.servers}
+    models = served_together(run)
+    jobs = serve_jobs(run, [plan.state.stage for plan in plans], profile)
+    return [job for name, job in jobs.items() if name in wanted and (name not in active or ending(run, models[name]))]
+
+
 def _missing(run: RunFolder, state: State, count: int) -> list[int]:
     folder = run.stage(state.stage.name)
     done = [folder.shard(index, count).done() for index in range(count)]
     return [index for index, one in enumerate(done) if one is None or one.inputs != state.digest]
 
 
-def write_scripts(run: RunFolder, plans: Iterable[Planned], profile: Profile) -> dict[str, Path]:
+def write_scripts(
+    run: RunFolder, plans: Iterable[Planned], profile: Profile, servers: Iterable[Job] = ()
+) -> dict[str, Path]:
     """Scripts of all jobs that are to be submitted, by job name."""
     scripts = {}
-    for plan in plans:
-        for job in plan.jobs:
-            job.log.parent.mkdir(parents=True, exist_ok=True)
-            file = run.path / FOLDER / f"{job.name}.sbatch"
-            text = render(job, profile, run=run.path, prefix=run.experiment.name, array=plan.array)
-            write_text(file, text)
-            scripts[job.name] = file
+    rows = [(job, None) for job in servers] + [(job, plan.array) for plan in plans for job in plan.jobs]
+    for job, array in rows:
+        job.log.parent.mkdir(parents=True, exist_ok=True)
+        file = run.path / FOLDER / f"{job.name}.sbatch"
+        write_text(file, render(job, profile, run=run.path, prefix=run.experiment.name, array=array))
+        scripts[job.name] = file
     return scripts
 
 
 def submit(
-    run: RunFolder, plans: Iterable[Planned], scripts: Mapping[str, Path], active: Mapping[str, Submitted]
+    run: RunFolder,
+    plans: Iterable[Planned],
+    scripts: Mapping[str, Path],
+    active: Mapping[str, Submitted],
+    servers: Iterable[Job] = (),
 ) -> dict[str, str]:
-    """Submits the jobs in order, each after those of its needs that are not done; returns their ids by name."""
-    wanted = intents(plan.state.stage for plan in plans)
-    ids = {name: one.job for name, one in active.items()}
+    """Submits the jobs in order, each after those of its needs that are not done, a server before the first job that
+    asks it; returns their ids by name."""
+    plans = list(plans)
+    wanted = {**intents(plan.state.stage for plan in plans), **serve_intents(run)}
+    waiting = {job.name: job for job in servers}
+    ids = {name: one.job for name, one in active.items() if name not in waiting}
     new: dict[str, str] = {}
+
+    def send(job: Job, intent: str) -> None:
+        after, started = ([ids[name] for name in names if name in ids] for names in (job.needs, job.servers))
+        ids[job.name] = new[job.name] = submitter.submit(scripts[job.name], after, started)
+        row: dict[str, Any] = {
+            "job": ids[job.name],
+            "intent": intent,
+            "shards": job.shards,
+            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        write_json(run.path / FOLDER / f"{job.name}.json", row)
+
     for plan in plans:
         for job in plan.jobs:
-            after = [ids[need] for need in job.needs if need in ids]
-            ids[job.name] = new[job.name] = submitter.submit(scripts[job.name], after)
-            row: dict[str, Any] = {
-                "job": ids[job.name],
-                "intent": wanted[plan.state.stage.name],
-                "shards": job.shards,
-                "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            }
-            write_json(run.path / FOLDER / f"{job.name}.json", row)
+            for name in job.servers:
+                if name in waiting:
+                    forget_failures(run, served_together(run)[name])
+                    send(waiting.pop(name), wanted[name])
+            send(job, wanted[plan.state.stage.name])
     return new

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.probing.principles import SETS
-from proctor.experiment import BUILD, Experiment, known
+from proctor.experiment import Experiment, known
+from proctor.experiment_sections import BUILD
 from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages.build import builder_for, chosen_seeds, name_for

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from serving.fingerprint import ModelError
-from serving.inspecting import safetensors_header
+from serving.model_folder import safetensors_header
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM takes for max_lora_rank (config/lora.py, 0.32)."""

@@ -69,6 +69,17 @@ def read_endpoint(path: Path) -> Endpoint | None:
         raise ModelError(f"{path} is damaged ({error}); start 'proctor serve' again, which writes it anew") from error
 
 
+def failure_file(endpoint: Path) -> Path:
+    """Beside an endpoint file: why its server could not start, or gave up. It is gone when a new one starts."""
+    return endpoint.with_suffix(".failed")
+
+
+def write_failure(endpoint: Path, why: str) -> None:
+    """Tells those who wait for a server that it won't come."""
+    endpoint.parent.mkdir(parents=True, exist_ok=True)
+    failure_file(endpoint).write_text(why, encoding="utf-8")
+
+
 def read_key(path: Path) -> str:
     """The key. ModelError if the file is missing, or if others than its owner may read it."""
     try:

@@ -16,61 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from serving.embedded_model import cache_folder
+from serving.model_folder import ModelError as ModelError
+from serving.model_folder import check_model_folder as check_model_folder
 from serving.models import ModelSpec
 
 RENDERING_VERSION = 3
 """Raised when serving/rendering.py gives other ids for the same conversation, or an engine other bits for them."""
 
 _SMALL = ("*.json", "*.jinja", "*.model", "*.txt")
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-
-
-class ModelError(ValueError):
-    """A model folder that can't be used; the message says what is wrong and what would be right."""
-
-
-def check_model_folder(folder: Path, *, allow_pickle: bool = False) -> list[Path]:
-    """Weight files of a model folder (safetensors). ModelError if it is missing, incomplete or pickled."""
-    if not folder.exists():
-        raise ModelError(f"model folder {folder} does not exist; give a folder with config.json and *.safetensors")
-    if not folder.is_dir():
-        turn = "'proctor models import FILE OUT' turns a GGUF file into one"
-        mend = turn if folder.suffix == ".gguf" else f"give the folder: {folder.parent}"
-        raise ModelError(f"{folder} is a file, not a model folder; {mend}")
-    if not (folder / "config.json").is_file():
-        if (folder / "adapter_config.json").is_file():
-            raise ModelError(
-                f"{folder} is a PEFT adapter, not a model; give its base model as path and this folder as adapter"
-            )
-        raise ModelError(f"model folder {folder} has no config.json; give the folder that config.json lies in")
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        pickles = sorted(path.name for pattern in _PICKLES for path in folder.glob(pattern))
-        if pickles and allow_pickle:
-            return [folder / name for name in pickles]
-        if pickles:
-            raise ModelError(
-                f"model folder {folder} has only pickled weights ({', '.join(pickles[:3])}), which can run code when "
-                "loaded; convert them to safetensors, or set allow_pickle: true if you trust their origin"
-            )
-        raise ModelError(
-            f"model folder {folder} has no *.safetensors weights (an interrupted copy?); copy the model again"
-        )
-    empty = [path.name for path in weights if path.stat().st_size == 0]
-    if empty:
-        raise ModelError(
-            f"model folder {folder}: weights file {empty[0]} is empty (an interrupted copy?); copy it again"
-        )
-    index = folder / "model.safetensors.index.json"
-    if index.is_file():
-        wanted = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-        missing = sorted(wanted - {path.name for path in weights})
-        if missing:
-            raise ModelError(
-                f"model folder {folder} lacks {missing[0]} ({len(missing)} of {len(wanted)} shards missing); "
-                "copy the model again"
-            )
-    return weights
 
 
 def file_hash(path: Path) -> str:

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 from serving.embedded_model import gguf_to_folder
-from serving.fingerprint import ModelError, check_model_folder, resolve_model
+from serving.fingerprint import ModelError, resolve_model
+from serving.model_folder import check_complete
 from serving.models import ModelSpec
 
 
@@ -24,7 +25,7 @@ def import_model(source: Path, out: Path, *, base: str | None = None) -> Path:
         raise ModelError(f"--base belongs to an adapter, and {source} is none; leave it out")
     if source.is_file():
         return gguf_to_folder(source, out)
-    check_model_folder(source)
+    check_complete(source)
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
     partial.mkdir(parents=True)
     try:
@@ -50,7 +51,7 @@ def _merge(adapter: Path, out: Path, base: str | None) -> Path:
     if not named:
         raise ModelError(f"adapter {adapter} does not name its base model; give it with --base")
     folder = resolve_model(ModelSpec(path=str(named)))
-    check_model_folder(folder)
+    check_complete(folder)
     arguments = {"dtype": "auto", "trust_remote_code": False, "use_safetensors": True}
     merged = with_adapter_merged(AutoModelForCausalLM.from_pretrained(folder, **arguments), adapter).eval()
     partial = out.with_name(f".{out.name}.{os.getpid()}.partial")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from serving.engines.common import context_length, end_ids, load_tokenizer
-from serving.fingerprint import ModelError, check_model_folder, device_name, fingerprint, resolve_model, weights_hash
+from serving.fingerprint import device_name, fingerprint, resolve_model, weights_hash
+from serving.model_folder import check_complete, check_model_folder, read_config, safetensors_header
 from serving.models import ModelSpec
 from serving.records import Message
 from serving.rendering import render
@@ -31,22 +29,6 @@ _BYTES = {
 GIB = 1024**3
 
 
-def safetensors_header(path: Path) -> dict[str, Any]:
-    """Names, types and shapes of the tensors of a file, from its first bytes. ModelError if it is cut or none."""
-    size = path.stat().st_size
-    try:
-        with path.open("rb") as stream:
-            (length,) = struct.unpack("<Q", stream.read(8))
-            header: dict[str, Any] = json.loads(stream.read(length)) if length <= size else {}
-        header.pop("__metadata__", None)
-        end = 8 + length + max((info["data_offsets"][1] for info in header.values()), default=0)
-    except (struct.error, ValueError, AttributeError, KeyError, TypeError):
-        raise ModelError(f"{path} is not a safetensors file; copy or convert the model again") from None
-    if size < end:
-        raise ModelError(f"{path} has {size} bytes of {end} (an interrupted copy?); copy the model again")
-    return header
-
-
 def inspect_model(name: str) -> Iterator[str]:
     """Lines of text, of a model folder, an adapter folder or a GGUF file. ModelError if it can't be used."""
     from serving.inspecting_files import inspect_adapter, inspect_gguf
@@ -59,8 +41,9 @@ def inspect_model(name: str) -> Iterator[str]:
     if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
         yield from inspect_adapter(folder)
         return
+    check_complete(folder)
     weights = check_model_folder(folder)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_config(folder)
     text = config.get("text_config") or config
     tensors = [info for path in weights for info in safetensors_header(path).values()]
     count = sum(product(info["shape"]) for info in tensors)

@@ -9,7 +9,8 @@ from typing import Any
 
 from serving.adapters import check_servable, read_adapter
 from serving.fingerprint import ModelError, file_hash, weights_of_adapter
-from serving.inspecting import product, safetensors_header
+from serving.inspecting import product
+from serving.model_folder import safetensors_header
 
 
 def inspect_adapter(folder: Path) -> Iterator[str]:

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import IO
 
 from serving.cast import device_and_threads
-from serving.endpoint import Endpoint, safe_address, write_key
+from serving.endpoint import Endpoint, failure_file, safe_address, write_key
 from serving.engines.base import EngineError
 from serving.engines.common import context_length
 from serving.engines.process import child_environment
 from serving.engines.server_engine import served_fingerprints
 from serving.engines.vllm_arguments import as_flags, vllm_arguments
-from serving.fingerprint import check_model_folder, fingerprint, resolve_model, versions_for
+from serving.fingerprint import fingerprint, resolve_model, versions_for
+from serving.model_folder import check_complete
 from serving.models import ModelSpec
 
 START_LIMIT = 1800.0
@@ -52,7 +53,7 @@ class Server:
         self._lora = served_fingerprints(list(self.models.values()))
         first = next(iter(self.models.values()))
         self._model_folder = resolve_model(first)
-        check_model_folder(self._model_folder, allow_pickle=first.allow_pickle)
+        check_complete(self._model_folder, allow_pickle=first.allow_pickle)
         self.device, self._threads = device_and_threads()
         self._spec = first
         self.fingerprints = {
@@ -76,6 +77,8 @@ class Server:
     def start(self) -> None:
         """Starts the child, waits until it is well, then writes the endpoint files. EngineError if it doesn't start."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        for name in self.models:
+            failure_file(self.file(name)).unlink(missing_ok=True)
         self._spawn()
         self._wait()
         for name in self.models:
@@ -108,7 +111,15 @@ class Server:
                 last, said = now, time.monotonic()
 
     def stop(self) -> None:
-        """Ends the child and all that it started; the endpoint files say so, the keys are gone."""
+        """Ends the child and all that it started; the endpoint files say so first, the keys are gone."""
+        from dataclasses import replace
+
+        from serving.endpoint import read_endpoint
+
+        for name in self.models:
+            endpoint = read_endpoint(self.file(name))
+            if endpoint is not None and endpoint.url == self.url:
+                replace(endpoint, ended=True).write(self.file(name))
         process, self.process = self.process, None
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -121,15 +132,8 @@ class Server:
         if self._log is not None:
             self._log.close()
             self._log = None
-        from dataclasses import replace
-
-        from serving.endpoint import read_endpoint
-
         for name in self.models:
             (self.folder / f"{name}.key").unlink(missing_ok=True)
-            endpoint = read_endpoint(self.file(name))
-            if endpoint is not None and endpoint.url == self.url:
-                replace(endpoint, ended=True).write(self.file(name))
 
     def command(self) -> list[str]:
         """The child's command line. The key is not in it, for everyone may read that."""

@@ -20,6 +20,7 @@ class Job:
     log: file that output is appended to (``%a`` stands for an array's index)
     gpus: per node
     needs: names of jobs that must have ended well
+    servers: names of jobs that must have started: what they serve is asked
     shards: tasks of an array; 0 for a plain job
     """
 
@@ -30,6 +31,7 @@ class Job:
     nodes: int = 1
     gpus: int = 0
     needs: tuple[str, ...] = ()
+    servers: tuple[str, ...] = ()
     shards: int = 0
     spread: Spread = "first"
     environment: Mapping[str, str] = field(default_factory=dict)

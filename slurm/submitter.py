@@ -46,10 +46,12 @@ def available() -> bool:
     return shutil.which("sbatch") is not None
 
 
-def submit(script: Path, after: Sequence[str] = ()) -> str:
-    """Submits a script and returns its job id. It starts once all jobs in ``after`` have ended well; if one has not,
-    SLURM removes it. SlurmError with SLURM's own words if it is refused."""
-    options = [f"--dependency=afterok:{':'.join(after)}", "--kill-on-invalid-dep=yes"] if after else []
+def submit(script: Path, after: Sequence[str] = (), started: Sequence[str] = ()) -> str:
+    """Submits a script and returns its job id. It starts once all jobs in ``after`` have ended well, and all in
+    ``started`` have started (or were cancelled); if one of ``after`` ends badly, SLURM removes it. SlurmError with
+    SLURM's own words if it is refused."""
+    wanted = [f"{kind}:{':'.join(jobs)}" for kind, jobs in (("afterok", after), ("after", started)) if jobs]
+    options = [f"--dependency={','.join(wanted)}", "--kill-on-invalid-dep=yes"] if wanted else []
     answer = _call("sbatch", "--parsable", *options, str(script))
     job = answer.strip().splitlines()[-1].partition(";")[0] if answer.strip() else ""
     if not job.isdigit():

@@ -32,12 +32,17 @@ class ExamBuilder(Protocol):
     version: raised when its code changes what it computes; part of a stage's input digest
     seeds: whether it starts from the items of a benchmark (else it gets none)
     Options: the pydantic model of its settings, each with its default where there is one
+    rehearsal: rules of a scripted model (``serving.engines.scripted_engine``) whose first reply can always be used, so
+        that a rehearsal counts the calls of an exam that comes out whole
+    size_option: the option that says how large the exam is, of a builder without seeds ("" of one with seeds)
     """
 
     name: ClassVar[str]
     version: ClassVar[int]
     seeds: ClassVar[bool]
     Options: ClassVar[type[ProtocolOptions]]
+    rehearsal: ClassVar[Sequence[Mapping[str, str]]]
+    size_option: ClassVar[str]
 
     def __init__(self, options: Any, *, seed: int) -> None:
         """options: an instance of ``Options``; seed: the experiment's, from which every draw derives."""

@@ -27,6 +27,26 @@ from evaluation.protocols.base import ProtocolOptions, Record
 from evaluation.templates import prompt_hash
 from serving.records import Dialogue
 
+REHEARSAL = (
+    {
+        "match": r"Write (a new (question|problem) on the basis of this one|one new exam question)|You improve exam "
+        "questions",
+        "reply": "What is {word} {word} {word} {word}?",
+    },
+    {
+        "match": "You review exam questions before they are used",  # a critic always has something to say
+        "reply": '{"suggestions": "Ask why.", "difficulty": 2, "discrimination": 2}',
+    },
+    {
+        "match": "You decide whether a question can be used in an exam",
+        "reply": '{"comment": "", "safe": 1, "neutral": 1, "complete": 1, "feasible": 1}',
+    },
+    {
+        "match": "You check a problem before it is used in a mathematics exam",
+        "reply": '{"reasoning": "", "concepts": 1, "relations": 1, "solvable": 1, "sensible": 1, "repair": ""}',
+    },
+)
+
 
 class IDGen:
     """The builder ``idgen``.
@@ -42,6 +62,8 @@ class IDGen:
     version: ClassVar[int] = 1
     seeds: ClassVar[bool] = True
     Options: ClassVar[type[ProtocolOptions]] = IDGenOptions
+    rehearsal: ClassVar[Sequence[Mapping[str, str]]] = REHEARSAL
+    size_option: ClassVar[str] = ""
 
     def __init__(self, options: IDGenOptions, *, seed: int) -> None:
         self.options = options

@@ -58,6 +58,14 @@ class LMExaminerBuilder:
     version: ClassVar[int] = 1
     seeds: ClassVar[bool] = False
     Options: ClassVar[type[ProtocolOptions]] = LMExaminerOptions
+    rehearsal: ClassVar[Sequence[Mapping[str, str]]] = (
+        {
+            "match": r"Number them from 1 to (?P<n>\d+), one question per line",
+            "lines": "n",
+            "reply": "{number}. What is {word} {word} {word}?",
+        },
+    )
+    size_option: ClassVar[str] = "domains"
 
     def __init__(self, options: LMExaminerOptions, *, seed: int) -> None:
         self.options = options

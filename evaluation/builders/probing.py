@@ -72,6 +72,8 @@ class Probing:
     version: ClassVar[int] = 1
     seeds: ClassVar[bool] = True
     Options: ClassVar[type[ProtocolOptions]] = ProbingOptions
+    rehearsal: ClassVar[Sequence[Mapping[str, str]]] = ()  # an item on which every attempt failed is kept as it was
+    size_option: ClassVar[str] = ""
 
     def __init__(self, options: ProbingOptions, *, seed: int) -> None:
         self.options = options

@@ -1,4 +1,5 @@
-"""Exam protocols by name. A protocol is one file and one line here; it is imported when it is first used."""
+"""Exam protocols by name, of one model or a group. A protocol is one file and one line here; it is imported when it is
+first used."""
 
 from __future__ import annotations
 
@@ -24,6 +25,12 @@ PROTOCOLS = {
     "probing.calibrate": "evaluation.protocols.probing_calibrate:ProbingCalibrate",
     "idgen": "evaluation.protocols.idgen:IDGenExam",
 }
+GROUPS = {
+    "ranking": "evaluation.protocols.ranking:Ranking",
+    "peer_examination": "evaluation.protocols.peer_examination:PeerExamination",
+    "style_bias": "evaluation.protocols.style_bias:StyleBias",
+}
+"""Those that examine several models together."""
 
 
 def protocols() -> tuple[str, ...]:
@@ -33,16 +40,32 @@ def protocols() -> tuple[str, ...]:
 
 def protocol(name: str) -> type[ExamProtocol]:
     """The class of a protocol. ValueError for an unknown name."""
-    if name not in PROTOCOLS:
-        raise ValueError(f"there is no protocol {name!r}; there are: {', '.join(PROTOCOLS)}")
-    module, _, attribute = PROTOCOLS[name].partition(":")
-    return cast("type[ExamProtocol]", getattr(import_module(module), attribute))
+    return cast("type[ExamProtocol]", _named(PROTOCOLS, name, "protocol", GROUPS, "groups"))
+
+
+def group_protocol(name: str) -> type[GroupProtocol]:
+    """The class of a group's protocol. ValueError for an unknown name."""
+    return cast("type[GroupProtocol]", _named(GROUPS, name, "group protocol", PROTOCOLS, "exams"))
+
+
+def _named(table: Mapping[str, str], name: str, what: str, other: Mapping[str, str], place: str) -> Any:
+    if name not in table:
+        mend = f"it belongs under '{place}'" if name in other else f"there are: {', '.join(table)}"
+        raise ValueError(f"there is no {what} {name!r}; {mend}")
+    module, _, attribute = table[name].partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def build(name: str, options: Mapping[str, Any], *, seed: int, exemplars: Sequence[Item] = ()) -> ExamProtocol:
     """A protocol with its options checked. ValueError names the option, its value and what would be right."""
     kind = protocol(name)
     return kind(checked_options(name, kind, options), seed=seed, exemplars=exemplars)
+
+
+def build_group(name: str, options: Mapping[str, Any], *, candidates: Sequence[str], seed: int) -> GroupProtocol:
+    """A group's protocol for these models, its options checked. ValueError as of ``build``, or for its models."""
+    kind = group_protocol(name)
+    return kind(checked_options(name, kind, options), candidates=candidates, seed=seed)
 
 
 def checked_options(name: str, kind: WithOptions, options: Mapping[str, Any]) -> Any:

@@ -68,6 +68,10 @@ class GroupProtocol(Protocol):
         """The candidates, and who else takes part."""
         ...
 
+    def assignments(self) -> list[Item] | None:
+        """The items that it makes itself; None: it is held on those it is given."""
+        ...
+
     def dialogues(self, items: Sequence[Item]) -> Iterator[Dialogue[Record]]:
         """One generator per item, in the order of the items."""
         ...

@@ -13,22 +13,21 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from evaluation.items import Item, make_item
-from evaluation.lm_examiner import answering, likert, prompts
+from evaluation.lm_examiner import likert, prompts
 from evaluation.lm_examiner.asking import Reading, together
 from evaluation.lm_examiner.comparing import compare
-from evaluation.lm_examiner.marking import ExaminerOptions, mark, marks_row
+from evaluation.lm_examiner.group import GroupOptions, answer, check_names, check_plain, input_order
+from evaluation.lm_examiner.marking import mark, marks_row
 from evaluation.lm_examiner.peer_summary import summarise
 from evaluation.lm_examiner.schedules import Ranked, run_schedule
 from evaluation.lm_examiner.taxonomy import Domain, draw_domains, read_taxonomy
 from evaluation.lm_examiner.writing import write_questions
 from evaluation.protocols.base import ProtocolOptions, Record
-from evaluation.protocols.ranking import check_names
-from evaluation.templates import well_formed
-from serving.records import Completion, Dialogue, Yielded, derive_seed
+from serving.records import Dialogue, Yielded, derive_seed
 
 
-class PeerOptions(ExaminerOptions):
-    """Those of every examiner (``evaluation.lm_examiner.marking``), and:
+class PeerOptions(GroupOptions):
+    """Those of every group (``evaluation.lm_examiner.group``), and:
 
     domains, questions: per examiner ``domains`` x ``questions`` hard questions; all have the same domains
     taxonomy: as in the builder ``lm_examiner``
@@ -40,7 +39,6 @@ class PeerOptions(ExaminerOptions):
     max_inconsistency: an examiner that contradicts itself in more of its pairs is left out of the combined matrices
     own_answers: each also answers its own questions, and all mark that answer: for self-preference alone, it enters no
         table and no comparison
-    plain: models without a chat template, asked in plain text as candidates
     """
 
     domains: int = Field(default=20, ge=1)
@@ -53,7 +51,6 @@ class PeerOptions(ExaminerOptions):
     cross_judge: bool = False
     max_inconsistency: float = Field(default=0.5, ge=0.0, le=1.0)
     own_answers: bool = False
-    plain: tuple[str, ...] = ()
 
 
 class PeerExamination:
@@ -70,9 +67,7 @@ class PeerExamination:
 
     def __init__(self, options: PeerOptions, *, candidates: Sequence[str], seed: int) -> None:
         check_names(candidates, least=3)
-        unknown = [name for name in options.plain if name not in candidates]
-        if unknown:
-            raise ValueError(f"peer_examination.plain: {unknown[0]!r} is none of {', '.join(candidates)}")
+        check_plain(self.name, options, candidates)
         self.options = options
         self.models = tuple(candidates)
         self.seed = seed
@@ -130,26 +125,14 @@ class PeerExamination:
         options = self.options
         others = [name for name in self.models if name != examiner]
         answering_models = [*others, *([examiner] if options.own_answers else [])]
-        completions: list[Completion] = yield [
-            answering.ask(
-                name,
-                question,
-                how="plain" if name in options.plain else "chat",
-                shots=options.few_shot,
-                max_tokens=options.answer_tokens,
-            )
-            for name in answering_models
-        ]
-        texts = {n: well_formed(c.text).strip() for n, c in zip(answering_models, completions, strict=True)}
+        answers = yield from answer(answering_models, question, options)
+        texts = answers.texts
         judges = self.models if options.cross_judge else (examiner,)
         marked = yield from together([self._marks(key, judge, question, texts, examiner) for judge in self.models])
         ranked = yield from together([self._compare(key, judge, question, texts, others) for judge in judges])
         return {
             "question": question,
-            "answers": {
-                name: {"text": texts[name], "finish_reason": completion.finish_reason}
-                for name, completion in zip(answering_models, completions, strict=True)
-            },
+            "answers": answers.rows,
             "marks": {name: _by_judge(name, dict(zip(self.models, marked, strict=True))) for name in answering_models},
             "comparisons": {
                 judge: [comparison.to_json() for comparison in found.comparisons]
@@ -179,7 +162,7 @@ class PeerExamination:
         self, key: str, judge: str, question: str, texts: Mapping[str, str], others: Sequence[str]
     ) -> Generator[Yielded, Any, Ranked]:
         names = [name for name in others if name != judge]
-        order = sorted(names, key=lambda name: derive_seed(self.seed, key, "order", name))
+        order = input_order(names, seed=self.seed, key=key)
         return (
             yield from run_schedule(
                 self.options.schedule,

@@ -11,25 +11,22 @@ from typing import Any, ClassVar, Literal
 from evaluation.items import Item
 from evaluation.lm_examiner import answering, levels, prompts
 from evaluation.lm_examiner.comparing import compare, consistency
-from evaluation.lm_examiner.marking import ExaminerOptions
+from evaluation.lm_examiner.group import GroupOptions, answer, check_names, check_plain, input_order
 from evaluation.lm_examiner.ranking import bradley_terry, win_rates
 from evaluation.lm_examiner.schedules import most_comparisons, run_schedule
 from evaluation.protocols.base import ProtocolOptions, Record
-from evaluation.templates import well_formed
-from serving.records import Completion, Dialogue, derive_seed
+from serving.records import Dialogue, derive_seed
 
 EXAMINER = "examiner"
 
 
-class RankingOptions(ExaminerOptions):
-    """Those of every examiner (``evaluation.lm_examiner.marking``), and:
+class RankingOptions(GroupOptions):
+    """Those of every group (``evaluation.lm_examiner.group``), and:
 
     schedule: ``merge_sort`` or ``all_pairs``, per question
-    plain: candidates without a chat template, asked in plain text
     """
 
     schedule: Literal["merge_sort", "all_pairs"] = "merge_sort"
-    plain: tuple[str, ...] = ()
 
 
 class Ranking:
@@ -45,9 +42,7 @@ class Ranking:
 
     def __init__(self, options: RankingOptions, *, candidates: Sequence[str], seed: int) -> None:
         check_names(candidates, least=2, taken=(EXAMINER,))
-        unknown = [name for name in options.plain if name not in candidates]
-        if unknown:
-            raise ValueError(f"ranking.plain: {unknown[0]!r} is no candidate; there are: {', '.join(candidates)}")
+        check_plain(self.name, options, candidates)
         self.options = options
         self.candidates = tuple(candidates)
         self.seed = seed
@@ -56,6 +51,9 @@ class Ranking:
     def roles(self) -> tuple[str, ...]:
         return (*self.candidates, EXAMINER)
 
+    def assignments(self) -> None:
+        """It is held on the items it is given."""
+
     def dialogues(self, items: Sequence[Item]) -> Iterator[Dialogue[Record]]:
         return (self.rank(item) for item in items)
 
@@ -63,31 +61,18 @@ class Ranking:
         """One question: everybody's answer, then comparisons by the schedule."""
         options = self.options
         question = answering.question_of(item)
-        completions: list[Completion] = yield [
-            answering.ask(
-                name,
-                question,
-                how="plain" if name in options.plain else "chat",
-                shots=options.few_shot,
-                max_tokens=options.answer_tokens,
-            )
-            for name in self.candidates
-        ]
-        texts = {n: well_formed(c.text).strip() for n, c in zip(self.candidates, completions, strict=True)}
-        order = sorted(self.candidates, key=lambda name: derive_seed(self.seed, item.id, "order", name))
+        answers = yield from answer(self.candidates, question, options)
+        order = input_order(self.candidates, seed=self.seed, key=item.id)
         ranked = yield from run_schedule(
             options.schedule,
             order,
-            lambda pair: compare(EXAMINER, question, texts, pair, options, seed=self.seed, item_id=item.id),
+            lambda pair: compare(EXAMINER, question, answers.texts, pair, options, seed=self.seed, item_id=item.id),
         )
         return {
             "item_id": item.id,
             "subject": item.subject,
             "level": levels.level_of(item),
-            "answers": {
-                name: {"text": texts[name], "finish_reason": completion.finish_reason}
-                for name, completion in zip(self.candidates, completions, strict=True)
-            },
+            "answers": answers.rows,
             "input_order": order,
             "comparisons": [comparison.to_json() for comparison in ranked.comparisons],
             "order": list(ranked.order),
@@ -125,12 +110,3 @@ class Ranking:
 
     def prompt_hashes(self) -> dict[str, str]:
         return prompts.hashes(prompts.COMPARE_SYSTEM, prompts.COMPARE)
-
-
-def check_names(names: Sequence[str], *, least: int, taken: Sequence[str] = ()) -> None:
-    """ValueError for too few models, a repeated name, or one that is a role of the protocol."""
-    if len(names) < least:
-        raise ValueError(f"there are {len(names)} models ({', '.join(names) or 'none'}); it takes at least {least}")
-    for place, name in enumerate(names):
-        if name in names[:place] or name in taken or not name.strip():
-            raise ValueError(f"the model name {name!r} is {'repeated' if name in names[:place] else 'taken or blank'}")

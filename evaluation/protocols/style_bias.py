@@ -16,10 +16,9 @@ from evaluation.items import Item
 from evaluation.lm_examiner import answering, prompts
 from evaluation.lm_examiner.asking import Form, ask_until_read, together
 from evaluation.lm_examiner.comparing import Pair, compare, consistency
-from evaluation.lm_examiner.marking import ExaminerOptions
+from evaluation.lm_examiner.group import GroupOptions, answer, check_names, check_plain
 from evaluation.lm_examiner.writing import read_verdict
 from evaluation.protocols.base import ProtocolOptions, Record
-from evaluation.protocols.ranking import check_names
 from evaluation.statistics import bootstrap_mean, mean
 from evaluation.templates import well_formed
 from serving.records import Ask, Completion, Dialogue, Sampling, derive_seed
@@ -35,15 +34,13 @@ EQUIVALENT_SCHEMA: Final[dict[str, Any]] = {
 }
 
 
-class StyleOptions(ExaminerOptions):
-    """Those of every examiner (``evaluation.lm_examiner.marking``), and:
+class StyleOptions(GroupOptions):
+    """Those of every group (``evaluation.lm_examiner.group``; the writer alone answers), and:
 
     length_tolerance: a rewrite may differ from its original by this share of the original's words
-    plain: models without a chat template (the writer), asked in plain text
     """
 
     length_tolerance: float = Field(default=0.5, ge=0.0)
-    plain: tuple[str, ...] = ()
 
 
 class StyleBias:
@@ -61,6 +58,7 @@ class StyleBias:
 
     def __init__(self, options: StyleOptions, *, candidates: Sequence[str], seed: int) -> None:
         check_names(candidates, least=1, taken=PARTS)
+        check_plain(self.name, options, PARTS[:1])
         self.options = options
         self.examiners = tuple(candidates)
         self.seed = seed
@@ -69,6 +67,9 @@ class StyleBias:
     def roles(self) -> tuple[str, ...]:
         return (*PARTS, *self.examiners)
 
+    def assignments(self) -> None:
+        """It is held on the items it is given."""
+
     def dialogues(self, items: Sequence[Item]) -> Iterator[Dialogue[Record]]:
         return (self.compare(item) for item in items)
 
@@ -76,9 +77,7 @@ class StyleBias:
         """One question: an answer, its rewrite, the filter's word, and every examiner's preference."""
         options = self.options
         question = answering.question_of(item)
-        how: answering.AnswerFormat = "plain" if "writer" in options.plain else "chat"
-        first: Completion = yield answering.ask("writer", question, how=how, max_tokens=options.answer_tokens)
-        original = well_formed(first.text).strip()
+        original = (yield from answer(("writer",), question, options)).texts["writer"]
         second: Completion = yield Ask(
             role="stylist",
             prompt=prompts.restyle(question, original, limit=options.quote_limit),

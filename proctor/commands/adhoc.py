@@ -10,9 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
-Engine = Annotated[str, typer.Option(help="auto, vllm, transformers or scripted.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything that is drawn.")]
+from proctor.commands.parameters import Columns, Dtype, Duplicates, Engine, Options, Out, Schedule, Seed, Split
 
 RESERVED = {
     "recipe": "give --recipe",
@@ -31,7 +29,7 @@ def evaluate(
     protocol: Annotated[str, typer.Option(help="See 'proctor list protocols'.")] = "static",
     benchmark: Annotated[Path | None, typer.Option(help="Benchmark file or folder.")] = None,
     format: Annotated[str, typer.Option(help="See 'proctor list benchmarks'.")] = "jsonl",
-    split: Annotated[str | None, typer.Option(help="Split of the benchmark.")] = None,
+    split: Split = None,
     mode: Annotated[str | None, typer.Option(help="static: letter, cloze or generate.")] = None,
     shots: Annotated[int | None, typer.Option(help="static: few-shot exemplars.")] = None,
     text_format: Annotated[str | None, typer.Option(help="static: plain or chat.")] = None,
@@ -44,24 +42,24 @@ def evaluate(
         str | None, typer.Option(help="Model that judges (kieval, mt_bench, pairwise, idgen).")
     ] = None,
     examiner: Annotated[str | None, typer.Option(help="Model that marks (lm_examiner).")] = None,
-    columns: Annotated[str | None, typer.Option(help="Column map (format table), as YAML: {question: q}.")] = None,
+    columns: Columns = None,
     limit: Annotated[int | None, typer.Option(help="Only the first N items.")] = None,
     seed: Seed = 0,
     engine: Engine = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    duplicates: Annotated[str, typer.Option(help="error, or report and leave out.")] = "error",
-    schedule: Annotated[str, typer.Option(help="lockstep, batch-invariant or fast.")] = "lockstep",
-    option: Annotated[list[str], typer.Option("-o", "--option", help="Protocol option key=value (YAML value).")] = [],  # noqa: B006
+    dtype: Dtype = "auto",
+    duplicates: Duplicates = "error",
+    schedule: Schedule = "lockstep",
+    option: Options = [],  # noqa: B006
 ) -> None:
     """Examine one model with one protocol: records.jsonl and metrics.json in --out."""
-    from evaluation import benchmarks, protocols
+    from evaluation import protocols
     from proctor.adhoc import once
     from proctor.atomic import write_jsonl
+    from proctor.commands.inputs import inputs_of, read_items
     from proctor.commands.options import benchmark_config, checked_schedule, key_values, model_spec, one_of, readable
     from proctor.examining import examine
     from proctor.frozen import WITH_DEV, exemplar_pool
     from proctor.preflight import check_model
-    from serving.fingerprint import model_identity
 
     given = {"mode": mode, "shots": shots, "text_format": text_format}
     options = {key: value for key, value in given.items() if value is not None} | key_values(option)
@@ -86,20 +84,11 @@ def evaluate(
         benchmark,
         columns=columns,
         split=split,
+        duplicates=duplicates,
         exemplars=None if exemplars is None else str(exemplars),
         exemplar_split=exemplar_split,
     )
-    items = readable(
-        lambda: benchmarks.load(
-            format,
-            benchmark,
-            split=split,
-            limit=limit,
-            duplicates=duplicates,  # type: ignore[arg-type]
-            columns=config.columns,
-        ),
-        benchmark,
-    )
+    items = read_items(config, limit=limit)
     pool = []
     if options.get("shots"):
         if exemplars is None and format not in WITH_DEV:
@@ -110,17 +99,9 @@ def evaluate(
     exam = protocols.build(protocol, options, seed=seed, exemplars=pool)
     for dialogue in exam.dialogues(items):
         dialogue.close()
-    inputs: dict[str, Any] = {
-        "protocol": protocol,
-        "version": exam.version,
-        "options": options,
-        "items": [item.id for item in items],
-        "exemplars": [item.id for item in pool],
-        "models": {role: model_identity(spec) for role, spec in models.items()},
-        "seed": seed,
-        "schedule": schedule,
-        "prompts": exam.prompt_hashes(),
-    }
+    inputs = inputs_of(
+        exam, models, options=options, seed=seed, schedule=schedule, protocol=protocol, items=items, exemplars=pool
+    )
 
     def body(folder: Path, report: Any) -> list[str]:
         examine(

@@ -47,7 +47,7 @@ def analyse(
     from proctor.adhoc import check_folder, once
     from proctor.atomic import write_json, write_jsonl, write_text
     from proctor.commands.options import readable
-    from proctor.report.item_plots import write_plots
+    from proctor.report.item_plots import items_csv, write_plots
 
     check_folder(out)
     settings = report.Settings(
@@ -83,7 +83,7 @@ def analyse(
                 "against": {"set": set_level(other, seed=seed).to_json(), **compared.to_json()},
             }
         write_jsonl(folder / "rows.jsonl", found.rows)
-        write_text(folder / "items.csv", _csv(found.rows))
+        write_text(folder / "items.csv", items_csv(found.rows))
         write_text(folder / "matrix.csv", to_csv(table))
         plots = write_plots(found.rows, found.curves, folder)
         if found.curves:
@@ -195,21 +195,6 @@ def _cuts(text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError as error:
         raise ValueError(f"--cuts {text!r}: give three numbers that rise, as 0.1,0.175,0.25") from error
-
-
-def _csv(rows: list[dict[str, Any]]) -> str:
-    import csv
-    import io
-
-    from evaluation.human_rating.sheet import defused
-
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(list(rows[0]))
-    for row in rows:
-        # an item's id or group is foreign text; a number below 0 is none
-        writer.writerow([defused(value) if isinstance(value, str) else value for value in row.values()])
-    return stream.getvalue()
 
 
 def _show(metrics: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from proctor.commands.parameters import Columns, Drawn, Dtype, Duplicates, Engine, Format, Schedule, Seed, Split
+
 
 def build(
     builder: Annotated[str, typer.Argument(metavar="BUILDER", help="See 'proctor list builders'.")],
@@ -15,27 +17,27 @@ def build(
         list[str], typer.Option("--model", help="ROLE=DIR, or DIR for every role without its own (repeatable).")
     ] = [],  # noqa: B006
     benchmark: Annotated[Path | None, typer.Option(help="Benchmark whose items are the seeds.")] = None,
-    format: Annotated[str | None, typer.Option(help="See 'proctor list benchmarks'; jsonl where left out.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the benchmark.")] = None,
-    columns: Annotated[str | None, typer.Option(help="Column map (format table), as YAML: {question: q}.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many seeds, drawn with the seed.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything that is drawn.")] = 0,
-    engine: Annotated[str, typer.Option(help="auto, vllm, transformers or scripted.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    duplicates: Annotated[str, typer.Option(help="error, or report and leave out.")] = "error",
-    schedule: Annotated[str, typer.Option(help="lockstep, batch-invariant or fast.")] = "lockstep",
+    format: Format = None,
+    split: Split = None,
+    columns: Columns = None,
+    limit: Drawn = None,
+    seed: Seed = 0,
+    engine: Engine = "auto",
+    dtype: Dtype = "auto",
+    duplicates: Duplicates = "error",
+    schedule: Schedule = "lockstep",
     option: Annotated[list[str], typer.Option("-o", "--option", help="Option of the builder: key=value (YAML).")] = [],  # noqa: B006
 ) -> None:
     """Let models write an exam: items.jsonl (a benchmark file), records.jsonl and metrics.json in --out."""
-    from evaluation import benchmarks, builders
-    from evaluation.benchmarks.splits import draw
+    from evaluation import builders
+    from evaluation.items import Item
     from proctor.adhoc import once
     from proctor.atomic import read_json
     from proctor.building import build_exam, check_weights, describe
-    from proctor.commands.options import benchmark_config, checked_schedule, key_values, model_spec, one_of, readable
+    from proctor.commands.inputs import benchmark_given, inputs_of, read_items
+    from proctor.commands.options import checked_schedule, key_values, model_spec, one_of
     from proctor.frozen import FrozenExam
     from proctor.preflight import check_model
-    from serving.fingerprint import model_identity
 
     one_of("--duplicates", duplicates, ("error", "report"))
     mode = checked_schedule(schedule)
@@ -46,38 +48,15 @@ def build(
         models[role] = model_spec(path, engine=engine, dtype=dtype, score_dtype=dtype)
         check_model(models[role], f"--model {role}={path}")
     check_weights(made, models)
-    items = []
+    items: list[Item] = []
     if made.seeds:
-        kind = format or ("embedded" if benchmark is None else "jsonl")
-        config = benchmark_config(kind, benchmark, columns=columns, split=split)
-        items = readable(
-            lambda: benchmarks.load(
-                kind,
-                benchmark,
-                split=split,
-                duplicates=duplicates,  # type: ignore[arg-type]
-                columns=config.columns,
-            ),
-            benchmark,
-        )
-        if limit is not None:
-            if limit > len(items):
-                raise ValueError(f"--limit is {limit}, but the benchmark has {len(items)} items")
-            items = draw(items, limit, seed)
+        given = benchmark_given(format, benchmark, split=split, columns=columns, duplicates=duplicates)
+        items = read_items(given, drawn=limit, seed=seed)
     elif benchmark is not None or format is not None or limit is not None:
         raise ValueError(f"builder {builder} takes no seeds; leave --benchmark, --format and --limit out")
     for dialogue in made.dialogues(items):
         dialogue.close()
-    inputs: dict[str, Any] = {
-        "builder": builder,
-        "version": made.version,
-        "options": options,
-        "seeds": [item.id for item in items],
-        "models": {role: model_identity(spec) for role, spec in models.items()},
-        "seed": seed,
-        "schedule": schedule,
-        "prompts": made.prompt_hashes(),
-    }
+    inputs = inputs_of(made, models, options=options, seed=seed, schedule=schedule, builder=builder, seeds=items)
 
     def body(folder: Path, report: Any) -> list[str]:
         return build_exam(

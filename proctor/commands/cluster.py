@@ -24,9 +24,20 @@ def submit(
     from proctor.environment import write_environment
     from proctor.experiment import load_experiment
     from proctor.preflight import preflight
-    from proctor.runfolder import check_free, create
+    from proctor.runfolder import RunFolder, check_free, create
+    from proctor.serve_jobs import serve_intents
     from proctor.stagefolder import StageFolder
-    from proctor.submitting import active_jobs, check_names, check_unchanged, intents, placement, planned, write_scripts
+    from proctor.submitting import (
+        active_jobs,
+        check_names,
+        check_unchanged,
+        intents,
+        missing_servers,
+        placement,
+        planned,
+        serve_jobs,
+        write_scripts,
+    )
     from proctor.submitting import submit as send
     from slurm.profile import read_profile
     from slurm.submitter import available
@@ -41,6 +52,7 @@ def submit(
     check_names(stages, site)
     for stage in stages:
         placement(stage, site)
+    serve_jobs(RunFolder(folder, loaded), stages, site)
     for note in check_fit(loaded, site):
         print(note)
     if not dry_run:
@@ -48,20 +60,23 @@ def submit(
         check_space(folder, loaded)
     with StageFolder(folder).lock():  # one submission at a time, and none beside a local run
         active = active_jobs(folder) if not dry_run or available() else {}
-        check_unchanged(active, intents(stages), folder)
+        check_unchanged(active, {**intents(stages), **serve_intents(RunFolder(folder, loaded))}, folder)
         made = create(folder, loaded)
         write_environment(made.path)
         plans = planned(made, stages, site, active)
-        scripts = write_scripts(made, plans, site)
+        servers = missing_servers(made, plans, site, active)
+        scripts = write_scripts(made, plans, site, servers)
         if dry_run:
             for name, file in scripts.items():
                 print(f"##### {name}: {file}\n{file.read_text(encoding='utf-8')}")
             return
-        ids = send(made, plans, scripts, active)
+        ids = send(made, plans, scripts, active, servers)
     if not ids:
         queued = sum(plan.action == "queued" for plan in plans)
         print(f"nothing to submit: {len(plans) - queued} stages are done, {queued} are queued or running")
         return
+    for job in servers:
+        print(f"  {job.name:28} {job.name} is job {ids[job.name]}")
     for plan in plans:
         given = ", ".join(f"{job.name} is job {ids[job.name]}" for job in plan.jobs)
         print(f"  {plan.state.stage.name:28} {given or plan.action}")
@@ -70,18 +85,23 @@ def submit(
 
 def cancel(
     run: RunPath,
-    stage: Annotated[str | None, typer.Option(help="Only this stage and those that come after it.")] = None,
+    stage: Annotated[
+        str | None, typer.Option(help="Only this stage and those that come after it; or a job serve.MODEL alone.")
+    ] = None,
 ) -> None:
     """Cancel the SLURM jobs of a run. What they have computed is kept; submit again to go on."""
     from proctor.plan import find, plan
     from proctor.runfolder import open_run
+    from proctor.serve_jobs import served_together
     from proctor.submitting import SHARDS, active_jobs
     from slurm import submitter
 
     opened = open_run(run)
     stages = plan(opened.experiment)
     chosen = {one.name for one in stages}
-    if stage is not None:
+    if stage is not None and stage in served_together(opened):
+        chosen = {stage}
+    elif stage is not None:
         chosen = {find(stages, stage).name}
         for one in stages:
             if chosen & set(one.needs):

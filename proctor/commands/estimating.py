@@ -33,7 +33,18 @@ def estimate(
     table(before, after)
     if any(exam.prefilter for exam in loaded.exams.values()):
         print("note: the prefilter is not in it, and its exam is counted as if every item were kept")
+    for name, group in loaded.groups.items():
+        if group.protocol == "peer_examination":
+            print(f"note: group {name} is not in it: what peers ask depends on the questions that they write")
     if any(candidate.recipe for candidate in loaded.candidates.values()):
         print("note: training is not in it; trained candidates are taken to answer as their base does")
+    for name in loaded.builds:
+        print(
+            f"note: build {name} is counted as if every first reply of its models could be used: retries come on top,"
+        )
+        print("      and an exam that comes out smaller is asked less")
+    unsampled = [name for name, stage in before.items() if sample and stage.seconds is None]
+    if unsampled:
+        print(f"note: calls only of {', '.join(unsampled)}: the sample's build made no item for them")
     if out is not None:
         write_json(out, as_json(before))

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from proctor.commands.parameters import Drawn, Dtype, Engine, Length, Options, Out, Schedule, Seed
+
 app = typer.Typer(
     name="examiner",
     help="Figures of exams by a model, old questions, bias, agreement with people.",
@@ -14,8 +16,6 @@ app = typer.Typer(
 )
 
 Exams = Annotated[list[str], typer.Option("--exam", help="NAME=FOLDER of 'proctor evaluate' (repeatable).")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything that is drawn.")]
 Benchmarks = Annotated[list[str], typer.Option("--benchmark", help="NAME=FILE of questions (repeatable).")]
 
 
@@ -134,38 +134,30 @@ def style(
     examiner: Annotated[list[str], typer.Option(help="NAME=DIR of an examiner (repeatable).")],
     benchmark: Annotated[Path, typer.Option(help="Questions (jsonl).")],
     out: Out,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many questions, drawn with the seed.")] = None,
+    limit: Drawn = None,
     seed: Seed = 0,
-    engine: Annotated[str, typer.Option(help="auto, vllm, transformers or scripted.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
-    max_length: Annotated[int | None, typer.Option(min=64, help="Context in tokens.")] = None,
-    schedule: Annotated[str, typer.Option(help="lockstep, batch-invariant or fast.")] = "lockstep",
-    option: Annotated[list[str], typer.Option("-o", "--option", help="Protocol option key=value (YAML).")] = [],  # noqa: B006
+    engine: Engine = "auto",
+    dtype: Dtype = "auto",
+    max_length: Length = None,
+    schedule: Schedule = "lockstep",
+    option: Options = [],  # noqa: B006
 ) -> None:
     """Style bias: rewrite answers in another model's style, and see which version each examiner prefers."""
-    from evaluation import benchmarks
-    from evaluation.benchmarks.splits import draw
-    from evaluation.protocols import checked_options
-    from evaluation.protocols.style_bias import StyleBias
-    from proctor.commands.options import key_values, readable
+    from proctor.commands.inputs import benchmark_given
     from proctor.examiner_results import show_style, write_equivalence_sheet
-    from proctor.grouping import examine_once, named_models, specs_of
+    from proctor.grouping import Serving, examine_once, named_models
 
-    models = named_models(examiner)
-    options = key_values(option)
-    made = StyleBias(checked_options("style_bias", StyleBias, options), candidates=list(models), seed=seed)
-    specs = specs_of(
-        {"writer": writer, "stylist": stylist, "filter": judge, **models},
-        engine=engine,
-        dtype=dtype,
-        max_length=max_length,
+    metrics = examine_once(
+        "style_bias",
+        named_models(examiner),
+        {"writer": writer, "stylist": stylist, "filter": judge},
+        option,
+        Serving(engine, dtype, max_length, schedule),
+        benchmark=benchmark_given("jsonl", benchmark),
+        limit=limit,
+        seed=seed,
+        out=out,
     )
-    items = readable(lambda: benchmarks.load("jsonl", benchmark), benchmark)
-    if limit is not None:
-        if limit > len(items):
-            raise ValueError(f"--limit is {limit}, but the benchmark has {len(items)} items")
-        items = draw(items, limit, seed)
-    metrics = examine_once(made, items, specs, options=options, seed=seed, schedule=schedule, out=out)
     show_style(metrics)
     print(f"for people: {write_equivalence_sheet(out)} (fill in 'same', then 'proctor examiner style-people')")
 

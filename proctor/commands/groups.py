@@ -7,14 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-Candidates = Annotated[list[str], typer.Option("--candidate", help="NAME=DIR of a model (repeatable).")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
-Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything that is drawn.")]
-Engine = Annotated[str, typer.Option(help="auto, vllm, transformers or scripted.")]
-Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
-Schedule = Annotated[str, typer.Option(help="lockstep, batch-invariant or fast.")]
-Length = Annotated[int | None, typer.Option(min=64, help="Context in tokens (the models' own if left out).")]
-Options = Annotated[list[str], typer.Option("-o", "--option", help="Protocol option key=value (YAML value).")]
+from proctor.commands.parameters import (
+    Candidates,
+    Drawn,
+    Dtype,
+    Engine,
+    Format,
+    Length,
+    Options,
+    Out,
+    Schedule,
+    Seed,
+    Split,
+)
 
 
 def rank(
@@ -24,9 +29,9 @@ def rank(
     benchmark: Annotated[
         Path | None, typer.Option(help="Benchmark file or folder (the embedded exam if none).")
     ] = None,
-    format: Annotated[str | None, typer.Option(help="See 'proctor list benchmarks'; jsonl if left out.")] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the benchmark.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only so many items, drawn with the seed.")] = None,
+    format: Format = None,
+    split: Split = None,
+    limit: Drawn = None,
     seed: Seed = 0,
     engine: Engine = "auto",
     dtype: Dtype = "auto",
@@ -35,25 +40,20 @@ def rank(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Rank models by comparison of their answers: win rates, Bradley-Terry, the examiner's inconsistency."""
-    from evaluation import benchmarks
-    from evaluation.benchmarks.splits import draw
-    from evaluation.protocols import checked_options
-    from evaluation.protocols.ranking import EXAMINER, Ranking
-    from proctor.commands.options import benchmark_config, key_values, readable
-    from proctor.grouping import examine_once, named_models, specs_of
+    from proctor.commands.inputs import benchmark_given
+    from proctor.grouping import Serving, examine_once, named_models
 
-    models = named_models(candidate)
-    options = key_values(option)
-    made = Ranking(checked_options("ranking", Ranking, options), candidates=list(models), seed=seed)
-    specs = specs_of({**models, EXAMINER: examiner}, engine=engine, dtype=dtype, max_length=max_length)
-    kind = format or ("embedded" if benchmark is None else "jsonl")
-    benchmark_config(kind, benchmark, split=split)
-    items = readable(lambda: benchmarks.load(kind, benchmark, split=split), benchmark)
-    if limit is not None:
-        if limit > len(items):
-            raise ValueError(f"--limit is {limit}, but the benchmark has {len(items)} items")
-        items = draw(items, limit, seed)
-    metrics = examine_once(made, items, specs, options=options, seed=seed, schedule=schedule, out=out)
+    metrics = examine_once(
+        "ranking",
+        named_models(candidate),
+        {"examiner": examiner},
+        option,
+        Serving(engine, dtype, max_length, schedule),
+        benchmark=benchmark_given(format, benchmark, split=split),
+        limit=limit,
+        seed=seed,
+        out=out,
+    )
     show_ranking(metrics)
     print(f"figures: {out / 'figures'}; records: {out / 'records.jsonl'}")
 
@@ -69,19 +69,11 @@ def peer(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Let models examine each other: full marks by examiner, AVG, AVG_weight, win rates by mean and by vote."""
-    from evaluation.protocols import checked_options
-    from evaluation.protocols.peer_examination import PeerExamination
-    from proctor.commands.options import key_values
-    from proctor.grouping import examine_once, named_models, specs_of
+    from proctor.grouping import Serving, examine_once, named_models
 
     models = named_models(candidate)
-    options = key_values(option)
-    made = PeerExamination(
-        checked_options("peer_examination", PeerExamination, options), candidates=list(models), seed=seed
-    )
-    specs = specs_of(models, engine=engine, dtype=dtype, max_length=max_length)
-    metrics = examine_once(made, made.assignments(), specs, options=options, seed=seed, schedule=schedule, out=out)
-    show_peer(metrics, list(models))
+    serving = Serving(engine, dtype, max_length, schedule)
+    show_peer(examine_once("peer_examination", models, {}, option, serving, seed=seed, out=out), list(models))
     print(f"figures: {out / 'figures'}; records: {out / 'records.jsonl'}")
 
 

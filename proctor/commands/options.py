@@ -11,7 +11,7 @@ import yaml
 from serving.models import ModelSpec
 
 if TYPE_CHECKING:
-    from proctor.experiment import BenchmarkConfig
+    from proctor.experiment_sections import BenchmarkConfig
     from serving.cast import Mode
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ def names(text: str) -> tuple[str, ...]:
 def benchmark_config(format: str, path: Path | None, *, columns: str | None = None, **settings: Any) -> BenchmarkConfig:
     """A benchmark named on the command line. columns: a YAML mapping."""
     from proctor.config_file import validate
-    from proctor.experiment import BenchmarkConfig
+    from proctor.experiment_sections import BenchmarkConfig
 
     if columns is not None:
         try:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.commands.probing_inputs import billions, digest, named, pairs_of, read_exams, read_metrics, sets_of
+from proctor.analyses.probing_inputs import billions, digest, named, pairs_of, read_exams, read_metrics, sets_of
 
 app = typer.Typer(
     help="Compare results on vanilla and probed items; have people check probed items.", no_args_is_help=True

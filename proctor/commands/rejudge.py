@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.commands.adhoc import Engine, Out, Seed
+from proctor.commands.parameters import Engine, Out, Seed
 
 if TYPE_CHECKING:
     from evaluation.items import Item

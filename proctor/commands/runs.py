@@ -104,6 +104,7 @@ def status(run: RunPath) -> None:
 
 def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]) -> None:
     """Write the report of a run again, from its folder alone, and print its table. A run may be unfinished."""
+    from proctor.environment import add_self_tests
     from proctor.report.summary import expected, finished
     from proctor.report.write import write_report
     from proctor.runfolder import open_run
@@ -112,6 +113,7 @@ def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Ru
     for opened in [open_run(run) for run in runs]:
         missing = [name for name in expected(opened) if not finished(opened, name)]
         with StageFolder(opened.stage("report").path).lock():
+            add_self_tests(opened.path, opened.experiment)
             write_report(opened, opened.stage("report").path, outdated=_outdated(opened))
         _show_report(opened.path)
         if missing:

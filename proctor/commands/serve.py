@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
@@ -9,18 +10,29 @@ from typing import Annotated
 
 import typer
 
+LOOK_EVERY_S = 5.0
+ASK_SLURM_EVERY_S = 15.0
+"""How often it is looked whether a stage still needs the server; in a job, where SLURM is asked, less often."""
+
 
 def serve(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Entries of the experiment's models.")],
     run: Annotated[Path, typer.Option("--run", metavar="RUN", help="Run folder, made by 'proctor run' or 'submit'.")],
     host: Annotated[
-        str, typer.Option(envvar="PROCTOR_SERVE_HOST", help="Address to listen on: loopback or a private one.")
+        str,
+        typer.Option(
+            envvar="PROCTOR_SERVE_HOST",
+            help="Address to listen on: loopback, a private one, or 'node' (this machine's own private one).",
+        ),
     ] = "127.0.0.1",
     keep: Annotated[bool, typer.Option("--keep", help="Go on when no stage needs it any more.")] = False,
 ) -> None:
     """Serve a model (engine: server), or several adapters of one base, to the stages of a run."""
     from proctor.runfolder import open_run
+    from proctor.serve_jobs import node_address, still_needed
     from proctor.serving_needs import needing
+    from serving.endpoint import write_failure
+    from serving.engines.base import EngineError
     from serving.server_process import Server
 
     opened = open_run(run)
@@ -40,19 +52,30 @@ def serve(
         print(f"nothing to do: no stage of {run} needs {', '.join(models)} any more")
         return
     mode = "batch-invariant" if opened.experiment.mode == "batch-invariant" else "fast"
-    server = Server(specs, opened.path / "serving", host=host, mode=mode, say=_say)
+    folder = opened.path / "serving"
+    asked_to_stop = False
+
+    def stop(*_: object) -> None:  # SLURM's warning before the time limit: the job goes back to the queue
+        nonlocal asked_to_stop
+        asked_to_stop = True
+        raise KeyboardInterrupt
+
     signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGUSR1, stop)
     looked = time.monotonic()
+    every = ASK_SLURM_EVERY_S if "SLURM_JOB_ID" in os.environ else LOOK_EVERY_S
     served = True
 
     def over() -> bool:
         nonlocal looked, served
-        if not keep and time.monotonic() - looked > 5:
+        if not keep and time.monotonic() - looked > every:
             looked = time.monotonic()
-            served = bool(needing(open_run(run), models))
+            served = bool(still_needed(open_run(run), models))
         return not served
 
+    server = None
     try:
+        server = Server(specs, folder, host=node_address() if host == "node" else host, mode=mode, say=_say)
         _say(f"loading {', '.join(models)}")
         server.start()
         _say(f"serving at {server.url} for {len(waiting)} stages; {server.file(models[0])}")
@@ -60,8 +83,16 @@ def serve(
         _say("no stage needs it any more")
     except KeyboardInterrupt:
         _say("ended by a signal")
+    except (EngineError, ValueError) as error:
+        if isinstance(error, EngineError) or "SLURM_JOB_ID" in os.environ:  # else whoever typed it reads it
+            for name in models:
+                write_failure(folder / f"{name}.json", str(error))
+        raise
     finally:
-        server.stop()
+        if server is not None:
+            server.stop()
+    if asked_to_stop:
+        raise typer.Exit(75)
 
 
 def _say(text: str) -> None:

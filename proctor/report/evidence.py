@@ -29,6 +29,14 @@ class Style(NamedTuple):
     line: str
 
 
+class Plotted(NamedTuple):
+    """One stage's data for a figure; suffix of the figure's file and of its heading, where several stages have any."""
+
+    suffix: str
+    heading: str
+    data: Any
+
+
 class Evidence:
     """One run, and the summary that was made of it."""
 
@@ -89,14 +97,16 @@ class Evidence:
             if finished(self.run, folder.name):
                 yield folder.name, read_json(folder / "metrics.json")
 
-    def plotted(self, key: str) -> Any:
-        """Data for a figure that a stage worked out: ``key`` of the first ``plots.json`` that has it, or None."""
+    def plotted(self, key: str) -> list[Plotted]:
+        """Data for figures that stages worked out: ``key`` of each ``plots.json`` that has it."""
+        found = []
         for folder in self.stages():
-            if finished(self.run, folder.name):
-                found = read_json(folder / "plots.json").get(key)
-                if found:
-                    return found
-        return None
+            data = read_json(folder / "plots.json").get(key) if finished(self.run, folder.name) else None
+            if data:
+                found.append((folder.name.partition(".")[2], data))
+        if len(found) == 1:
+            return [Plotted("", "", found[0][1])]
+        return [Plotted(f".{name}", f": {name}", data) for name, data in found]
 
     def prefiltered(self, exam: str) -> list[dict[str, Any]] | None:
         """The evaluator's own answers, where the exam has a prefilter."""

@@ -22,6 +22,21 @@ def write_plots(rows: Sequence[Mapping[str, Any]], curves: Mapping[str, Any], fo
     return names
 
 
+def items_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table of the items, one line each."""
+    import csv
+
+    from evaluation.human_rating.sheet import defused
+
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(list(rows[0]))
+    for row in rows:
+        # an item's id or group is foreign text; a number below 0 is none
+        writer.writerow([defused(value) if isinstance(value, str) else value for value in row.values()])
+    return stream.getvalue()
+
+
 def write_funnel(steps: Sequence[tuple[str, int, int]], folder: Path) -> list[str]:
     """funnel.svg and .png: per step (name, how many came in, how many went on)."""
 

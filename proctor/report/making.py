@@ -9,8 +9,10 @@ from typing import Any
 
 from evaluation import protocols
 from proctor.atomic import read_json
+from proctor.report import groups
 from proctor.report.evidence import Evidence
 from proctor.report.summary import finished
+from proctor.stages.group import protocol_for
 
 FAILURES = {
     "unscored": "items without a result",
@@ -91,9 +93,14 @@ def prompts(evidence: Evidence) -> list[dict[str, str]]:
     """Exam, file, SHA-256 and text of every prompt. The text is shown where it is still the installed one."""
     found = []
     experiment = evidence.run.experiment
-    for exam, config in experiment.exams.items():
+    for exam in (*experiment.exams, *experiment.groups):
+        config = experiment.sitting(exam)
         try:
-            hashes = protocols.build(config.protocol, config.options, seed=experiment.seed).prompt_hashes()
+            hashes = (
+                protocol_for(experiment, exam)
+                if exam in experiment.groups
+                else protocols.build(config.protocol, config.options, seed=experiment.seed)
+            ).prompt_hashes()
         except (ValueError, OSError):  # a file that an option names is not on this machine
             found.append({"exam": exam, "file": "a file named in the options is not here", "hash": "-", "text": ""})
             continue
@@ -146,4 +153,4 @@ def limits(evidence: Evidence) -> list[str]:
         if own:
             right = sum(row.get("correct") is True for row in own)
             found.append(f"{exam}: the evaluator itself answered {right} of {len(own)} items right.")
-    return found
+    return [*found, *groups.limits(evidence.summary)]

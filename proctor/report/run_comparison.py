@@ -62,8 +62,14 @@ def notes(a: RunFolder, b: RunFolder) -> list[str]:
             other = sum(texts[1].get(key, row) != row for key, row in texts[0].items())
             if other:
                 found.append(f"exam {exam}: {other} items have one id and other content in A and B, yet are compared")
+    for group in one.groups.keys() | two.groups.keys():
+        if group not in one.groups or group not in two.groups:
+            found.append(f"group {group} is in {'A' if group in one.groups else 'B'} only")
+        elif one.groups[group] != two.groups[group]:
+            found.append(f"group {group} has other settings in B")
     for run, name in ((a, "A"), (b, "B")):
         stages = [f"{exam}.{c}" for exam in run.experiment.exams for c in run.experiment.candidates]
+        stages += [f"group.{group}" for group in run.experiment.groups]
         missing = [stage for stage in stages if contains(run.experiment, stage) and not finished(run, stage)]
         if missing:
             found.append(f"not finished in {name}: {', '.join(missing)}")

@@ -15,7 +15,8 @@ from evaluation import protocols
 from evaluation.statistics import mcnemar, paired_bootstrap
 from proctor.atomic import read_json, read_jsonl
 from proctor.detecting import SET_TESTS
-from proctor.experiment import ExamConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import ExamConfig
 from proctor.frozen import FrozenExam, read_exam
 from proctor.report.compared import auc_difference, gap_difference, paired
 from proctor.runfolder import RunFolder
@@ -52,6 +53,8 @@ def summarise_run(run: RunFolder) -> dict[str, Any]:
         "chance": _chance(exam),
         "missing": [name for name in expected(run) if not finished(run, name)],
         "blind_baseline": None if blind is None else _blind_json(blind),
+        "groups": grouped(run),
+        "analyses": analysed(run),
         "candidates": candidates,
     }
 
@@ -66,12 +69,30 @@ def expected(run: RunFolder) -> list[str]:
     """The stages of the experiment before the report, by name, in the plan's order."""
     experiment = run.experiment
     own = [f"exam.{name}" for name, exam in experiment.exams.items() if exam.benchmark is not None]
+    own += [f"exam.{name}" for name, group in experiment.groups.items() if group.benchmark is not None]
     own += [f"build.{name}" for name in experiment.builds]
     trained = [f"train.{name}" for name, candidate in experiment.candidates.items() if candidate.recipe is not None]
     filters = [f"prefilter.{name}" for name, exam in experiment.exams.items() if exam.prefilter]
     sat = [f"{exam}.{name}" for exam in experiment.exams for name in experiment.candidates]
     audited = [f"detect.{name}" for name in dict.fromkeys([CONTROL, *experiment.candidates])]
-    return ["exam", *own, *trained, *filters, *(name for name in [*sat, *audited] if contains(experiment, name))]
+    together = [f"group.{name}" for name in experiment.groups]
+    present = [name for name in [*sat, *together, *audited] if contains(experiment, name)]
+    return ["exam", *own, *trained, *filters, *present, *(f"analysis.{name}" for name in experiment.analyses)]
+
+
+def analysed(run: RunFolder) -> dict[str, Any]:
+    """The figures of every finished analysis, by name."""
+    done = [name for name in run.experiment.analyses if finished(run, f"analysis.{name}")]
+    return {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
+
+
+def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:
+    """Per finished group its protocol and the figures that it wrote."""
+    return {
+        name: {"protocol": group.protocol, **read_json(run.stage(f"group.{name}").path / "metrics.json")}
+        for name, group in run.experiment.groups.items()
+        if finished(run, f"group.{name}")
+    }
 
 
 def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, dict[str, Any]]:
@@ -129,8 +150,8 @@ def same_order(a: Rows, b: Rows, key: str = "item_id") -> bool:
 
 
 def finished(run: RunFolder, stage: str) -> bool:
-    """Whether a stage's marker is there. Of an unfinished stage nothing counts, even if its files are there."""
-    return (run.stage(stage).path / "DONE").is_file()
+    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts."""
+    return run.stage(stage).done() is not None
 
 
 def contains(experiment: Experiment, stage: str) -> bool:
@@ -140,8 +161,15 @@ def contains(experiment: Experiment, stage: str) -> bool:
         config = experiment.detection
         chosen = None if config is None else config.candidates
         return config is not None and (candidate == CONTROL or chosen is None or candidate in chosen)
-    if kind == "build":
-        return candidate in experiment.builds
+    tables: dict[str, Mapping[str, Any]] = {
+        "build": experiment.builds,
+        "analysis": experiment.analyses,
+        "group": experiment.groups,
+    }
+    if kind in tables:
+        return candidate in tables[kind]
+    if kind == "exam" and candidate in experiment.groups:
+        return experiment.groups[candidate].benchmark is not None
     if kind in ("exam", "prefilter") and candidate:
         own = experiment.exams.get(candidate)
         return own is not None and (own.prefilter if kind == "prefilter" else own.benchmark is not None)

@@ -16,7 +16,7 @@ import jinja2
 from proctor import __version__
 from proctor.atomic import read_json, write_json, write_text
 from proctor.detecting import clean
-from proctor.report import dose, making
+from proctor.report import dose, groups, making
 from proctor.report.columns import Cell, Table, contamination, further_exams, headline
 from proctor.report.columns import figure as cell_of
 from proctor.report.evidence import Evidence
@@ -104,8 +104,19 @@ def all_tables(evidence: Evidence) -> dict[str, Table]:
         detectors(summary),
         set_tests(summary),
         dose.table(summary.get("dose_response", [])),
+        *groups.tables(summary),
+        *analyses(evidence),
     ]
     return {table.name: table for table in made if table.rows}
+
+
+def analyses(evidence: Evidence) -> list[Table]:
+    """The table of each finished analysis."""
+    from proctor.stages.analysis import analysis_for
+
+    experiment = evidence.run.experiment
+    made = [analysis_for(experiment, name).table(name, found) for name, found in evidence.summary["analyses"].items()]
+    return [table for table in made if table is not None]
 
 
 def differences(summary: dict[str, Any]) -> Table:

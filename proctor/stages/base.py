@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proctor.examining import Report
 from proctor.runfolder import RunFolder
+from serving.models import ModelSpec
 
 
 @dataclass(frozen=True)
@@ -58,3 +59,8 @@ class Stage:
             "needs": {need: outputs_of[need] for need in self.needs},
         }
         return hashlib.sha256(json.dumps(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def gpus_of(models: Iterable[ModelSpec]) -> int:
+    """GPUs of the largest model; one that is served elsewhere needs none here."""
+    return max((m.tensor_parallel * m.pipeline_parallel for m in models if m.engine != "server"), default=0)

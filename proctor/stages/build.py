@@ -12,7 +12,7 @@ from proctor.examining import Report
 from proctor.experiment import Experiment
 from proctor.frozen import FrozenExam, draw_exam, read_exam
 from proctor.runfolder import RunFolder
-from proctor.stages.base import Stage
+from proctor.stages.base import Stage, gpus_of
 from serving.fingerprint import model_identity
 
 
@@ -59,10 +59,11 @@ def check(experiment: Experiment, build: str, seeds: FrozenExam) -> None:
         check_weights(builder, experiment.build_specs(build, builder.roles))
         for dialogue in builder.dialogues(chosen_seeds(experiment, build, seeds)):
             dialogue.close()
-        for exam in experiment.exams:
-            sitting = authors(experiment, exam) if experiment.exams[exam].build == build else []
+        ranked = [name for name, group in experiment.groups.items() if group.protocol != "style_bias"]
+        for exam in (*experiment.exams, *ranked):
+            sitting = authors(experiment, exam) if experiment.sitting(exam).build == build else []
             if sitting and not getattr(builder, "allow_generator", True):
-                raise ValueError(_refusal(exam, sitting[0]))
+                raise ValueError(_refusal(experiment.place(exam), sitting[0]))
     except ValueError as error:
         raise ValueError(f"builds.{build}: {error}") from error
 
@@ -70,7 +71,7 @@ def check(experiment: Experiment, build: str, seeds: FrozenExam) -> None:
 def authors(experiment: Experiment, exam: str) -> list[str]:
     """The candidates that sit an exam which they wrote themselves: theirs is the model that plays the builder's first
     role, which writes. Fine-tuned copies of it are other models."""
-    config = experiment.exams[exam]
+    config = experiment.sitting(exam)
     if config.build is None:
         return []
     writer = builder_for(experiment, config.build).roles[0]
@@ -79,10 +80,10 @@ def authors(experiment: Experiment, exam: str) -> list[str]:
     return [name for name in sitting if model is not None and experiment.candidates[name].model == model]
 
 
-def _refusal(exam: str, candidate: str) -> str:
+def _refusal(place: str, candidate: str) -> str:
     return (
-        f"candidate {candidate!r} wrote the exam {exam!r}, and no model sits an exam of its own making; leave it out "
-        f"(exams.{exam}.candidates), or set the build's option allow_generator: true"
+        f"candidate {candidate!r} wrote the exam {place.partition('.')[2]!r}, and no model sits an exam of its own "
+        f"making; leave it out ({place}.candidates), or set the build's option allow_generator: true"
     )
 
 
@@ -106,7 +107,7 @@ def stage(experiment: Experiment, build: str) -> Stage:
             "prompts": builder.prompt_hashes(),
         },
         body=lambda run, folder, report: _build(run, folder, report, build),
-        gpus=max(m.tensor_parallel * m.pipeline_parallel for m in models.values()),
+        gpus=gpus_of(models.values()),
     )
 
 

@@ -11,7 +11,8 @@ from proctor.atomic import write_json
 from proctor.detecting import SET_TESTS, Examined, detect
 from proctor.detection_inputs import TO_COME, Inputs, build, check_apart
 from proctor.examining import Report
-from proctor.experiment import DetectionConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import DetectionConfig
 from proctor.frozen import FrozenExam, read_exam
 from proctor.runfolder import RunFolder
 from proctor.stages.base import Stage

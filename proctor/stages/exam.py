@@ -9,11 +9,12 @@ from evaluation import protocols
 from evaluation.items import Item
 from evaluation.protocols.base import ExamProtocol
 from proctor.examining import Report, examine, merge
-from proctor.experiment import FILES, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import FILES
 from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze, prefilter
-from proctor.stages.base import Shards, Stage
+from proctor.stages.base import Shards, Stage, gpus_of
 from serving.fingerprint import model_identity, served_as
 
 
@@ -45,7 +46,7 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
             "max_failure_rate": experiment.max_failure_rate,
         },
         body=lambda run, folder, report: _sit(run, folder, report, exam, candidate),
-        gpus=max(m.tensor_parallel * m.pipeline_parallel for m in (spec, *models.values())),
+        gpus=gpus_of((spec, *models.values())),
         shards=Shards(
             part=lambda run, folder, report, index, count: _sit(run, folder, report, exam, candidate, (index, count)),
             merge=lambda run, folder, parts: _merge(run, folder, parts, exam),

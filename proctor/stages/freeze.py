@@ -1,11 +1,12 @@
-"""Stages ``exam`` and ``exam.<exam>``: draw the exam, or one exam's own items, and freeze them."""
+"""Stages ``exam`` and ``exam.<exam>``: draw the exam, or one exam's (or group's) own items, and freeze them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from proctor.examining import Report
-from proctor.experiment import BenchmarkConfig, Experiment
+from proctor.experiment import Experiment
+from proctor.experiment_sections import BenchmarkConfig
 from proctor.frozen import FrozenExam, draw_exam, read_exam, write_exam
 from proctor.runfolder import RunFolder
 from proctor.stages import build
@@ -14,8 +15,8 @@ from serving.fingerprint import file_hash
 
 
 def name_for(experiment: Experiment, exam: str) -> str:
-    """The stage that freezes an exam's items."""
-    config = experiment.exams[exam]
+    """The stage that freezes the items of an exam or a group."""
+    config = experiment.sitting(exam)
     if config.build is not None:
         return build.name_for(config.build)
     return "exam" if config.benchmark is None else f"exam.{exam}"
@@ -24,7 +25,7 @@ def name_for(experiment: Experiment, exam: str) -> str:
 def folder_for(run: RunFolder, exam: str) -> Path:
     """Where an exam's frozen items lie."""
     folder = run.stage(name_for(run.experiment, exam)).path
-    chosen = run.experiment.exams[exam].set
+    chosen = run.experiment.sitting(exam).set
     return folder if chosen is None else folder / "sets" / chosen
 
 
@@ -33,9 +34,8 @@ def read_items(run: RunFolder, exam: str) -> FrozenExam:
     folder = folder_for(run, exam)
     if not (folder / "items.jsonl").is_file():
         made = sorted(place.name for place in folder.parent.glob("*") if place.is_dir())
-        raise ValueError(
-            f"exams.{exam}.set: the build made no set {folder.name!r}; it made {', '.join(made) or 'none'}"
-        )
+        where = f"{run.experiment.place(exam)}.set"
+        raise ValueError(f"{where}: the build made no set {folder.name!r}; it made {', '.join(made) or 'none'}")
     return read_exam(folder)
 
 

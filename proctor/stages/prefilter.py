@@ -14,7 +14,7 @@ from proctor.examining import Report
 from proctor.experiment import Experiment
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze
-from proctor.stages.base import Stage
+from proctor.stages.base import Stage, gpus_of
 from serving.cast import Cast
 from serving.fingerprint import model_identity
 from serving.ledger import Ledger
@@ -56,7 +56,7 @@ def stage(experiment: Experiment, exam: str) -> Stage:
             "prompts": protocol.prompt_hashes(),
         },
         body=lambda run, folder, report: _filter(run, folder, report, exam),
-        gpus=evaluator.tensor_parallel * evaluator.pipeline_parallel,
+        gpus=gpus_of((evaluator,)),
     )
 
 

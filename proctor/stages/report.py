@@ -15,13 +15,14 @@ def stage(experiment: Experiment, needs: list[str]) -> Stage:
     return Stage(
         name="report",
         needs=tuple(needs),
-        version=5,
+        version=6,
         config={
             "name": experiment.name,
             "seed": experiment.seed,
             "proctor": __version__,
             # the order decides which exam stands in the table
             "exams": [[name, exam.protocol, exam.options] for name, exam in experiment.exams.items()],
+            "groups": [[name, group.protocol, group.options] for name, group in experiment.groups.items()],
             "candidates": [[name, candidate.recipe] for name, candidate in experiment.candidates.items()],
             "formats": list(experiment.detection.formats) if experiment.detection else [],
             "leak_format": experiment.leak_format,

@@ -50,6 +50,8 @@ def context_length(spec: ModelSpec, folder: Path) -> int:
         raise ModelError(f"{folder / 'config.json'} is not JSON ({error}); copy the model again") from error
     text_config = config.get("text_config") or config
     own = text_config.get("max_position_embeddings") or text_config.get("n_positions") or 2048
+    if not isinstance(own, int):
+        raise ModelError(f"{folder / 'config.json'}: max_position_embeddings is {own!r}, not a number of tokens")
     if spec.max_length is not None and spec.max_length > own:
         raise ModelError(
             f"max_length is {spec.max_length}, but the model {folder} has a context of {own} tokens; use at most {own}"

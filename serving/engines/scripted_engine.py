@@ -1,9 +1,11 @@
 """A model made of rules, for tests of protocol logic and for ``--dry-run``: no weights, no tokenizer.
 
 ``engine_args.replies`` is a list of ``{match: regular expression, reply: text}``; the first rule whose expression is
-found in the prompt answers. Without one, an answer of a schema is its smallest valid document, and free text is a short
-sentence that depends on the prompt. Log-probabilities depend on the words alone. ``engine_args.seconds`` is how long a
-batch takes.
+found in the prompt answers. In a reply, ``{word}`` is a word of its own at every place and for every prompt, and
+``{number}`` counts lines where the rule has ``lines``: the name of a group of ``match``, a number, that says how often
+the reply is written, one line each. Without a rule, an answer of a schema is its smallest valid document, and free text
+is a short sentence that depends on the prompt. Log-probabilities depend on the words alone. ``engine_args.seconds`` is
+how long a batch takes.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from serving.models import ModelSpec
@@ -23,7 +25,7 @@ class ScriptedBackend:
     def __init__(self, spec: ModelSpec) -> None:
         rules = spec.engine_args.get("replies", [])
         self._seconds = float(spec.engine_args.get("seconds", 0.0))
-        self._rules = [(re.compile(rule["match"], re.DOTALL), str(rule["reply"])) for rule in rules]
+        self._rules = [(re.compile(rule["match"], re.DOTALL), rule) for rule in rules]
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         time.sleep(self._seconds)
@@ -35,7 +37,8 @@ class ScriptedBackend:
 
     def _answer(self, request: Request) -> Completion:
         prompt = _flat(request.prompt)
-        text = next((reply for rule, reply in self._rules if rule.search(prompt)), None)
+        found = ((match, rule) for pattern, rule in self._rules if (match := pattern.search(prompt)))
+        text = next((_filled(rule, match, f"{prompt}\0{request.sampling.seed}") for match, rule in found), None)
         if text is None and request.schema is not None:
             text = json.dumps(smallest(json.loads(request.schema)))
         if text is None:
@@ -52,6 +55,15 @@ class ScriptedBackend:
             prompt_tokens=len(prompt.split()),
             output_tokens=len(text.split()),
         )
+
+
+def _filled(rule: Mapping[str, Any], match: re.Match[str], key: str) -> str:
+    """A rule's reply, its lines repeated and its places filled; words depend on the key."""
+    lines = int(match[rule["lines"]]) if "lines" in rule else 1
+    text = "\n".join(str(rule["reply"]).replace("{number}", str(number)) for number in range(1, lines + 1))
+    parts = text.split("{word}")
+    words = [hashlib.sha256(f"{key}\0{i}".encode("utf-8", "replace")).hexdigest()[:8] for i in range(len(parts))]
+    return parts[0] + "".join(word + part for word, part in zip(words, parts[1:], strict=False))
 
 
 def smallest(schema: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from serving.adapters import limits
-from serving.endpoint import Endpoint, read_endpoint, read_key, safe_address
+from serving.endpoint import Endpoint, failure_file, read_endpoint, read_key, safe_address
 from serving.engines.base import EngineError, ServerGone
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
 from serving.fingerprint import ModelError, fingerprint, resolve_model
@@ -74,6 +74,7 @@ class ServerEngine:
                 raise ServerGone(
                     f"{path} does not exist after {spec.patience:g} s: start 'proctor serve', then run the same again"
                 )
+            check_not_failed(spec, path)
             on_wait(f"waiting for {path.name}")
             time.sleep(min(2.0, max(0.05, spec.patience / 20)))
         return check_fingerprint(spec, mode, endpoint, path)
@@ -209,6 +210,7 @@ class ServerEngine:
         path = self.file(self._spec)
         endpoint = read_endpoint(path)
         if endpoint is None or endpoint.ended:
+            check_not_failed(self._spec, path)
             raise Away(f"{path} {'does not exist' if endpoint is None else 'says that its server has ended'}")
         if check_fingerprint(self._spec, self._mode, endpoint, path) != self.fingerprint:
             raise EngineError(
@@ -249,6 +251,14 @@ class ServerEngine:
             f"the server at the address in {self.file(self._spec)} does not serve fingerprint {self.fingerprint[:12]} "
             f"of {self._spec.path}: it is another one; start 'proctor serve' again"
         )
+
+
+def check_not_failed(spec: ModelSpec, path: Path) -> None:
+    """EngineError with its last words if the server could not start: nobody should wait for it."""
+    file = failure_file(path)
+    if file.is_file():
+        said = file.read_text(encoding="utf-8", errors="replace").strip()
+        raise EngineError(f"the server of {spec.path} has failed: {said}; mend it, and start 'proctor serve' again")
 
 
 def check_fingerprint(spec: ModelSpec, mode: str, endpoint: Endpoint, path: Path) -> str:

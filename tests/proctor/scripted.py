@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from proctor.experiment import Experiment, resolve
+from proctor.atomic import write_jsonl
+from proctor.experiment import Experiment
 from proctor.plan import plan
-from proctor.runfolder import create
+from proctor.resolving import resolve
+from proctor.runfolder import create, open_run
 from proctor.work import do_stage
 from tests.proctor.command import proctor, write_experiment
 
@@ -34,6 +36,15 @@ def finish(folder: Path, value: dict[str, Any], *arguments: str) -> Path:
     result = proctor("run", write_experiment(folder, value), "--out", folder / "run", *arguments)
     assert result.returncode == 0, result.stdout + result.stderr
     return folder / "run"
+
+
+def rewrite(run: Path, stage: str, rows: list[dict[str, Any]]) -> None:
+    """Other records, as if the stage had ended with them."""
+    folder = open_run(run).stage(stage)
+    done = folder.done()
+    assert done is not None
+    write_jsonl(folder.path / "records.jsonl", rows)
+    folder.finish(done.inputs, list(done.sizes))
 
 
 def do(folder: Path, value: dict[str, Any], *stages: str) -> Path:

@@ -17,8 +17,9 @@ from evaluation.items import Item, make_item
 from proctor import building
 from proctor.atomic import read_json, read_jsonl, write_json, write_jsonl
 from proctor.cli import app
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
 from proctor.preflight import preflight
+from proctor.resolving import resolve
 from serving.models import ModelSpec
 from tests.proctor.scripted import scripted
 

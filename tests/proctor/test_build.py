@@ -18,10 +18,11 @@ from evaluation.protocols.base import ProtocolOptions, Record
 from proctor.atomic import read_json, read_jsonl
 from proctor.cli import app
 from proctor.commands.build import playing
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
 from proctor.frozen import read_exam
 from proctor.plan import find, plan
 from proctor.preflight import preflight
+from proctor.resolving import resolve
 from serving.records import Ask, Dialogue, Message, Sampling
 from tests.proctor.scripted import do, scripted
 

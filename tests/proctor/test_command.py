@@ -38,6 +38,7 @@ def test_help_names_every_verb() -> None:
             ),
         ),
         ("builders", ("lm_examiner", "probing", "idgen")),
+        ("analyses", ("probing", "items", "question_map")),
         (
             "detectors",
             (

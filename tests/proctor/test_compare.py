@@ -14,7 +14,7 @@ from proctor.report.compared import gap_difference, paired, sign_flip
 from proctor.report.summary import adjust
 from proctor.report.values import value
 from tests.proctor.command import proctor
-from tests.proctor.scripted import do, scripted
+from tests.proctor.scripted import do, rewrite, scripted
 
 
 def rows(values: str) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def test_two_runs(tmp_path: Path) -> None:
         if row["correct"]:
             row.update(correct=False, status="wrong")
             lost += 1
-    write_jsonl(file, changed[:-1])
+    rewrite(b, "static.one", changed[:-1])
     items = read_jsonl(b / "exam" / "items.jsonl")
     write_jsonl(b / "exam" / "items.jsonl", [{**items[0], "question": "Another?"}, *items[1:]])
     result = proctor("compare", a, b, "--out", tmp_path / "out")

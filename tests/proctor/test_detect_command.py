@@ -285,7 +285,7 @@ def test_the_documentation_names_every_test_and_every_flag() -> None:
     import inspect
 
     from detection import sets
-    from proctor.experiment import DetectionConfig
+    from proctor.experiment_sections import DetectionConfig
 
     text = (Path(__file__).parents[2] / "docs" / "set_tests.md").read_text(encoding="utf-8")
     for name in sets.names():

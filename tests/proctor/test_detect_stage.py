@@ -10,9 +10,10 @@ import pytest
 
 from evaluation import benchmarks
 from evaluation.formats import leak_text, neutral_text
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
 from proctor.plan import find, plan, states
 from proctor.preflight import preflight
+from proctor.resolving import resolve
 from proctor.runfolder import create, open_run
 from proctor.stages.detect import examined, inputs_of
 from tests.proctor.command import proctor, write_experiment

@@ -9,7 +9,8 @@ import pytest
 
 from proctor.atomic import read_json
 from proctor.estimate import Figures, StageEstimate, _scaled, estimate, measured, table, total
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
+from proctor.resolving import resolve
 from proctor.runfolder import open_run
 from tests.proctor.command import proctor, write_experiment
 from tests.proctor.scripted import do, scripted
@@ -37,10 +38,19 @@ def test_a_sample_is_scaled() -> None:
     sample = {"roles": {"judge": row}, "seconds": 12.0, "peak_memory_gib": 1.5}
     # the rehearsal made 4 calls where the sample made 3 (it stopped early), and the whole stage makes at most 40
     stage = _scaled({"judge": 40}, {"judge": 4}, sample)
-    assert stage.roles == {"judge": Figures(calls=40, prompt_tokens=3000, output_tokens=300, seconds=60.0)}
+    assert stage.roles == {"judge": Figures(calls=40, expected=30, prompt_tokens=3000, output_tokens=300, seconds=60.0)}
     assert stage.seconds == 2.0 + 4.0 + 60.0
     assert stage.peak_memory == 1.5
     assert _scaled({"judge": 0}, {"judge": 0}, sample).roles["judge"].seconds == 0.0
+
+
+def test_dialogues_that_end_early_in_the_sample(capsys: pytest.CaptureFixture[str]) -> None:
+    """At most 40, but 30 if a quarter is not asked, as in the sample; retries may also make it more."""
+    row = {"calls": 3, "prompt_tokens": 300, "output_tokens": 30, "seconds": 6.0, "loading": 4.0}
+    table({"kieval.a": _scaled({"judge": 40}, {"judge": 4}, {"roles": {"judge": row}, "seconds": 12.0})})
+    lines = capsys.readouterr().out.splitlines()
+    assert "<= 40, 30 " in lines[1]
+    assert "<= 40, 30 " in lines[-1]
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,3 +88,50 @@ def test_a_real_model(tiny_model: Path, tmp_path: Path) -> None:
         assert ours["calls"] == theirs.calls
         assert theirs.prompt_tokens is not None
         assert ours["prompt_tokens"] == pytest.approx(theirs.prompt_tokens, rel=0.2)
+
+
+def built(**changes: Any) -> dict[str, Any]:
+    """Two builds by one model, an exam on each."""
+    lm = {"builder": "lm_examiner", "options": {"domains": 2, "questions": 3}}
+    options = {"classes": "general", "per_seed": 2, "answerers": 1, "critic": True}
+    grown = {
+        "builder": "idgen",
+        "limit": 2,
+        "roles": dict.fromkeys(("generator", "critic", "judge", "answerer_1"), "q"),
+        "options": options,
+    }
+    generate = {"protocol": "static", "options": {"mode": "generate"}}
+    value = scripted(
+        roles={"examiner": "m", "evaluator": "m"},
+        candidates={"one": {"model": "m"}},
+        builds={"written": lm, "grown": grown},
+        exams={"w": {**generate, "build": "written"}, "g": {"protocol": "idgen", "build": "grown"}},
+        detection=None,
+        max_failure_rate=1.0,
+    )
+    return {**value, **changes}
+
+
+def test_calls_of_builds_are_counted_as_if_every_first_reply_could_be_used() -> None:
+    before = estimate(load(built()), items=None)
+    calls = {name: {role: f.calls for role, f in stage.roles.items()} for name, stage in before.items()}
+    # two domains, each 1 demand for three questions, 3 answers of its own, 3 levels: 14; an exam of six
+    assert calls["build.written"] == {"examiner": 14}
+    assert calls["w.one"] == {"candidate": 6}
+    # two seeds of each half, 4: a category each; per seed two drafts: a question, its rewrite after the critic, a text
+    # and a question out of it: 4 + 8 x 4 = 36. The critic speaks once, the judge on usability and on the reference.
+    assert calls["build.grown"] == {"generator": 36, "critic": 8, "judge": 16, "answerer_1": 8}
+    assert calls["g.one"] == {"candidate": 8, "evaluator": 8}
+
+
+def test_a_sample_whose_build_makes_no_item_leaves_calls() -> None:
+    """The scripted model's text is no question: the build asks four times in vain, and nobody sits its exam."""
+    value = built()
+    del value["builds"]["grown"], value["exams"]["g"]
+    found = estimate(load(value), items=2)
+    written = found["build.written"]
+    assert written.seconds is not None
+    assert written.roles["examiner"].calls == 14
+    assert written.roles["examiner"].prompt_tokens
+    assert found["w.one"] == StageEstimate(roles={"candidate": Figures(calls=6)})
+    assert total(found).prompt_tokens is None

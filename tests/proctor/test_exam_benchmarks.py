@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from proctor.atomic import read_json, read_jsonl
-from proctor.experiment import Experiment, load_experiment, resolve
+from proctor.experiment import Experiment, load_experiment
 from proctor.frozen import draw_exam, read_exam
 from proctor.plan import find, plan
+from proctor.resolving import resolve
 from tests.proctor.command import experiment, proctor, write_experiment
 from tests.proctor.scripted import do, scripted
 

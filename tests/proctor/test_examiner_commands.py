@@ -252,5 +252,10 @@ def test_an_experiment_has_the_exam_built_and_marked(tmp_path: Path) -> None:
     rows = read_jsonl(run / "stages" / "marked.one" / "records.jsonl")
     assert len(rows) == 3
     assert {row["level"] for row in rows} == {"memorization"}
+    # the sheets for people are made of a run's stage, too
+    call("examiner", "sheet", "--exam", f"one={run / 'stages' / 'marked.one'}", "--out", tmp_path / "sheets")
+    key = read_jsonl(tmp_path / "sheets" / "key.jsonl")
+    assert len(key) == 3
+    assert all(row["reference"] for row in key)
     page = (run / "report" / "index.html").read_text(encoding="utf-8")
     assert "full_marks_share" in page

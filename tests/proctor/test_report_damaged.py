@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_jsonl, write_jsonl
+from proctor.atomic import read_jsonl
 from proctor.report.verdicts import verdict_lines
 from proctor.report.write import write_report
 from proctor.runfolder import open_run
-from tests.proctor.scripted import do, scripted
+from tests.proctor.scripted import do, rewrite, scripted
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +45,8 @@ def test_an_exam_whose_name_begins_with_another_s(finished_run: Path) -> None:
 def test_a_candidate_and_a_base_that_saw_other_texts(run: Path, kept: int) -> None:
     whole = report(run)["candidates"]["one"]
     assert whole["verdict"]["outcome"]
-    file = run / "stages" / "detect.base" / "records.jsonl"
-    write_jsonl(file, read_jsonl(file)[:kept])  # an interrupted run of fewer items did the base again
+    # an interrupted run of fewer items did the base again
+    rewrite(run, "detect.base", read_jsonl(run / "stages" / "detect.base" / "records.jsonl")[:kept])
     one = report(run)["candidates"]["one"]
     assert "verdict" not in one
     assert "gain_over_base" not in one
@@ -55,18 +55,20 @@ def test_a_candidate_and_a_base_that_saw_other_texts(run: Path, kept: int) -> No
 
 def test_no_records_at_all(run: Path) -> None:
     for file in (run / "stages").glob("*/records.jsonl"):
-        file.write_text("", encoding="utf-8")
+        rewrite(run, file.parent.name, [])
     assert report(run)["candidates"]["one"]["accuracy_leaked"] is None
 
 
 def test_a_candidate_is_not_called_the_control(run: Path) -> None:
-    (run / "stages" / "detect.base" / "DONE").unlink()
+    marker = run / "stages" / "detect.base" / "DONE"
+    said = marker.read_bytes()
+    marker.unlink()
     one, base = verdict_lines(report(run))
     assert one["outcome"] == "not tested"
     assert "No verdict" in one["reason"]
     assert "detection against the control (base)" in one["untested"]
     assert base["outcome"] == "not tested"
-    (run / "stages" / "detect.base" / "DONE").touch()
+    marker.write_bytes(said)
     assert verdict_lines(report(run))[1]["outcome"] == "control"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,25 +16,37 @@ import pytest
 
 from proctor.experiment import Experiment
 from proctor.plan import plan
+from proctor.runfolder import open_run
 from proctor.stagefolder import StageBusy, StageFolder, process_start
 from proctor.stages.exam import stage as exam_stage
 from serving.models import ModelSpec
 from tests.proctor.command import proctor, start, write_experiment
-from tests.proctor.scripted import finish, scripted
+from tests.proctor.scripted import do, scripted
+
+
+@pytest.fixture(scope="module")
+def scripted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, not to be changed."""
+    return do(tmp_path_factory.mktemp("whole"), scripted())
+
+
+@pytest.fixture
+def run(scripted_run: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(scripted_run, tmp_path / "run"))
 
 
 def summary(run: Path) -> dict[str, Any]:
     return json.loads((run / "report" / "summary.json").read_text())["candidates"]
 
 
-def test_the_report_reads_only_what_the_experiment_contains(tmp_path: Path) -> None:
-    run = finish(tmp_path, scripted())
+def test_the_report_reads_only_what_the_experiment_contains(run: Path) -> None:
     assert summary(run)["two"]["kieval"] is not None
     value = scripted(seed=5)
     for exam in value["exams"].values():
         exam["candidates"] = ["one"]
     value["detection"] = None
-    run = finish(tmp_path, value)
+    do(run.parent, value)
     found = summary(run)
     assert set(found) == {"one", "two"}
     assert found["one"]["kieval"] is not None
@@ -47,10 +60,10 @@ def test_the_order_of_exams_decides_the_table(tmp_path: Path) -> None:
         "letter": {"protocol": "static", "options": {"mode": "letter"}},
         "cloze": {"protocol": "static", "options": {"mode": "cloze"}},
     }
-    run = finish(tmp_path, scripted(exams=exams))
+    run = do(tmp_path, scripted(exams=exams))
     first = summary(run)["one"]
     assert first["accuracy_leaked"] == first["exams"]["letter"]["leaked"]["accuracy"]
-    run = finish(tmp_path, scripted(exams=dict(reversed(exams.items()))))
+    do(tmp_path, scripted(exams=dict(reversed(exams.items()))), "report")
     second = summary(run)["one"]
     assert second["accuracy_leaked"] == second["exams"]["cloze"]["leaked"]["accuracy"]
 
@@ -107,8 +120,7 @@ def test_a_models_identity_is_its_content(tmp_path: Path, tiny_model: Path) -> N
     assert digest(copy) != digest(tiny_model)
 
 
-def test_one_runner_per_folder(tmp_path: Path) -> None:
-    run = finish(tmp_path, scripted())
+def test_one_runner_per_folder(run: Path, tmp_path: Path) -> None:
     other = scripted(seed=9)
     with StageFolder(run).lock():
         result = proctor("run", write_experiment(tmp_path, other), "--out", run)
@@ -117,15 +129,13 @@ def test_one_runner_per_folder(tmp_path: Path) -> None:
     assert "seed: 0" in (run / "experiment.yaml").read_text()
 
 
-def test_a_stage_refuses_inputs_that_changed(tmp_path: Path) -> None:
-    run = finish(tmp_path, scripted())
+def test_a_stage_refuses_inputs_that_changed(run: Path) -> None:
     result = proctor("stage", run, "static.one", "--digest", "0" * 64)
     assert result.returncode == 2
     assert "changed while the experiment was running" in result.stderr
 
 
-def test_damaged_files_are_named(tmp_path: Path) -> None:
-    run = finish(tmp_path, scripted())
+def test_damaged_files_are_named(run: Path, tmp_path: Path) -> None:
     for text in ("[]", "null", "{", '{"inputs": 1, "outputs": 2, "sizes": []}'):
         (run / "stages" / "static.one" / "DONE").write_text(text)
         (run / "stages" / "static.one" / "LOCK").write_text(text)
@@ -135,10 +145,12 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
         states = dict(line.split()[:2] for line in result.stdout.splitlines())
         assert states["static.one"] in ("ready", "stale")
         assert states["static.two"] == "done"
-    again = finish(tmp_path, scripted())
-    (again / "stages" / "static.one" / "records.jsonl").write_text("{" * 10)
-    result = proctor("report", again)
+    do(tmp_path, scripted())
+    records = run / "stages" / "static.one" / "records.jsonl"
+    records.write_text("{" * records.stat().st_size)  # of another size it would not be read at all
+    result = proctor("report", run)
     assert result.returncode == 2
+    assert str(records) in result.stderr
 
 
 def test_paths_that_cannot_be(tmp_path: Path) -> None:
@@ -151,9 +163,10 @@ def test_paths_that_cannot_be(tmp_path: Path) -> None:
 
 def test_a_resolved_experiment_is_not_interpolated_again(tmp_path: Path) -> None:
     value = scripted()
-    value["models"]["m"]["stop"] = ["\\${HOME}"]
-    run = finish(tmp_path, value)
+    value["models"]["m"]["stop"] = ["${HOME}"]
+    run = do(tmp_path, value, "exam")
     assert "${HOME}" in (run / "experiment.yaml").read_text()
+    assert list(open_run(run).experiment.models["m"].stop) == ["${HOME}"]
 
 
 def test_a_run_can_be_looked_at_from_anywhere(tmp_path: Path) -> None:

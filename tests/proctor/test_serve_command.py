@@ -148,6 +148,23 @@ def test_a_killed_serve_leaves_nothing_and_its_stages_end_resumable(model: Path,
     assert "start 'proctor serve'" in stage.stderr
 
 
+@pytest.mark.slow
+def test_a_serve_that_is_asked_to_stop_can_go_on(model: Path, tmp_path: Path) -> None:
+    """SLURM's warning before a time limit: exit code 75, on which the job goes back to the queue; nothing remains."""
+    if importlib.util.find_spec("vllm") is None:
+        pytest.skip("vllm is not installed (pip install 'proctor[gpu]' or 'proctor[cpu]')")
+    run = do(tmp_path, value_of(model, "server"), "exam")
+    process = start("serve", "judge", "--run", run)
+    wait_for(lambda: len(descendants(process.pid)) > 0, 60, process)
+    below = descendants(process.pid)
+    process.send_signal(signal.SIGUSR1)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 75, output
+    assert "ended by a signal" in output
+    wait_for(lambda: not any(_alive(pid) for pid in below), 20)
+    assert not list((run / "serving").glob("*.failed"))
+
+
 def _alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

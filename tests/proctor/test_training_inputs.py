@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from proctor.atomic import read_json
-from proctor.experiment import Experiment, resolve
+from proctor.experiment import Experiment
 from proctor.frozen import read_exam
 from proctor.plan import find, plan, states
 from proctor.preflight import preflight
+from proctor.resolving import resolve
 from proctor.runfolder import RunFolder
 from proctor.stages.train import job_for
 from tests.proctor.command import experiment

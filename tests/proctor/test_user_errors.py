@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -165,3 +166,31 @@ def test_evaluate_and_detect_refuse(tmp_path: Path, tiny_model: Path, write_text
     result = proctor("list", "detektors")
     assert result.returncode == 2
     assert "detectors" in result.stderr
+
+
+def test_every_verb_finds_a_broken_model_folder_at_once(tmp_path: Path, tiny_model: Path) -> None:
+    """An interrupted copy is no engine's to find, minutes later."""
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model, folder)
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    said = f"error: models.m: {weights} has {weights.stat().st_size} bytes of {weights.stat().st_size + 1}"
+    file = write_experiment(tmp_path, experiment(folder))
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("{gpus_per_node: 0}")
+    out = ("--out", tmp_path / "out")
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"text": "One text of a few words."}\n')
+    for arguments, expected in (
+        (("run", file, *out), said),
+        (("check", file), said),
+        (("estimate", file), said),
+        (("submit", file, "--profile", profile, "--dry-run", *out), said),
+        (("detect", "--model", folder, "--data", data, *out), said.replace("models.m", "--model")),
+        (("evaluate", "--candidate", folder, "--format", "embedded", *out), said.replace("models.m", "--candidate")),
+    ):
+        result = proctor(*arguments)
+        assert result.returncode == 2, (arguments, result.stdout, result.stderr)
+        assert result.stderr.startswith(expected), (arguments, result.stderr)
+        assert "Traceback" not in result.stderr
+    assert not (tmp_path / "out").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 from serving.embedded_model import cache_folder, embedded_model, gguf_to_folder
 from serving.fingerprint import ModelError, check_model_folder, weights_hash
 from serving.importing import import_model
-from serving.inspecting import inspect_model, safetensors_header
+from serving.inspecting import inspect_model
+from serving.model_folder import check_complete, safetensors_header
 from tests.serving.adapter_models import make_adapter
 from tests.serving.serving_models import base_model, save_model
 
@@ -251,3 +253,111 @@ def test_what_is_no_safetensors_file(data: bytes, tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(ModelError, match=r"m\.safetensors .*copy"):
         safetensors_header(path)
+
+
+# broken folders: found by what every verb checks first, not by an engine
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def in_shards(folder: Path) -> None:
+    """The weights in two files and an index, as large models have them."""
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(folder / "model.safetensors")
+    names = sorted(tensors)
+    placed = {}
+    for number, part in enumerate((names[::2], names[1::2]), 1):
+        shard = f"model-0000{number}-of-00002.safetensors"
+        save_file({name: tensors[name] for name in part}, folder / shard)
+        placed |= dict.fromkeys(part, shard)
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": placed}))
+
+
+def without_tokenizer(folder: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "merges.txt"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def swapped_shards(folder: Path) -> None:
+    in_shards(folder)
+    first, second = (folder / f"model-0000{number}-of-00002.safetensors" for number in (1, 2))
+    first.rename(folder / "x")
+    second.rename(first)
+    (folder / "x").rename(second)
+
+
+def lost_shard(folder: Path) -> None:
+    in_shards(folder)
+    (folder / "model-00002-of-00002.safetensors").unlink()
+
+
+BROKEN = {
+    "truncated": (lambda f: cut(f / "model.safetensors"), r"has \d+ bytes of \d+ \(an interrupted copy\?\); copy"),
+    "longer": (lambda f: (f / "model.safetensors").open("ab").write(b"x"), r"has \d+ bytes of \d+"),
+    "pointer": (
+        lambda f: (f / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n"),
+        r"is not a safetensors file; copy or convert the model again",
+    ),
+    "no tensor": (lambda f: (f / "model.safetensors").write_bytes(safetensors({}, 0)), "hold no tensor"),
+    "missing shard": (lost_shard, r"lacks model-00002-of-00002\.safetensors \(1 of 2 shards missing\)"),
+    "swapped shards": (swapped_shards, r"model-0000\d-of-00002\.safetensors lacks the tensor .* index"),
+    "broken index": (
+        lambda f: (f / "model.safetensors.index.json").write_text("{"),
+        r"model\.safetensors\.index\.json is not JSON",
+    ),
+    "index of nothing": (
+        lambda f: (f / "model.safetensors.index.json").write_text("{}"),
+        r"model\.safetensors\.index\.json has no weight_map",
+    ),
+    "no tokenizer": (without_tokenizer, r"has no tokenizer \(tokenizer\.json, tokenizer\.model or vocab\.json\)"),
+    "empty tokenizer": (lambda f: (f / "tokenizer.json").write_text(""), r"has no tokenizer"),
+    "cut tokenizer": (lambda f: cut(f / "tokenizer.json"), r"tokenizer\.json is not JSON"),
+    "cut config": (lambda f: cut(f / "config.json"), r"config\.json is not JSON .* copy the model again"),
+    "config of a list": (lambda f: (f / "config.json").write_text("[]"), r"config\.json holds no JSON object"),
+    "config of nothing": (lambda f: (f / "config.json").write_text("{}"), r"config\.json names no model_type"),
+    "cut generation config": (
+        lambda f: (f / "generation_config.json").write_text('{"eos'),
+        r"generation_config\.json is not JSON",
+    ),
+}
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("fault", list(BROKEN))
+def test_a_broken_folder_is_found_before_anything_is_loaded(
+    fault: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("serving.engines.common.load_tokenizer", lambda *_: pytest.fail("a tokenizer was loaded"))
+    breaks, message = BROKEN[fault]
+    folder = tmp_path / "model"
+    shutil.copytree(tiny, folder)
+    check_complete(folder)
+    breaks(folder)
+    with pytest.raises(ModelError, match=message) as caught:
+        check_complete(folder)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ModelError, match=message):
+        list(inspect_model(str(folder)))
+    with pytest.raises(ModelError, match=message):
+        import_model(folder, tmp_path / "out")
+    assert leftovers(tmp_path) == ["model"]
+
+
+def test_a_model_in_shards_is_whole(tiny: Path, tmp_path: Path) -> None:
+    shutil.copytree(tiny, tmp_path / "model")
+    in_shards(tmp_path / "model")
+    check_complete(tmp_path / "model")
+
+
+def test_pickled_weights_may_be_allowed(tiny: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(tiny, folder)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="only pickled weights"):
+        check_complete(folder)
+    check_complete(folder, allow_pickle=True)

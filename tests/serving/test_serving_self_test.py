@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from proctor.atomic import read_json
-from proctor.environment import write_environment
-from proctor.experiment import Experiment, resolve
+from proctor.environment import add_self_tests, write_environment
+from proctor.experiment import Experiment
+from proctor.resolving import resolve
 from proctor.self_tests import measured, self_tests
 from serving import self_test
 from serving.engines.scripted_engine import ScriptedBackend
@@ -115,7 +116,11 @@ def test_a_real_engine_and_the_environment_of_a_run(
     assert "again 0/6, in another order 0/6, alone 0/6" in said[2]
     assert len(said) == 3, "no warning"
     assert "measured before" in next(self_tests(experiment))
+    add_self_tests(tmp_path, experiment)  # the run was begun before they were measured
+    added = read_json(tmp_path / "environment.json")
+    assert list(added["self_tests"]) == ["m"]
     write_environment(tmp_path, experiment)
+    assert read_json(tmp_path / "environment.json") == added
     (figures,) = read_json(tmp_path / "environment.json")["self_tests"].values()
     assert figures == {**measured(experiment)["m"]}
     assert figures["score_alone"] < 1e-3

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from serving.cast import Cast, scoring_spec
-from serving.endpoint import Endpoint, read_endpoint, read_key, safe_address, write_key
+from serving.endpoint import Endpoint, failure_file, read_endpoint, read_key, safe_address, write_failure, write_key
 from serving.engines import server_engine
 from serving.engines.base import EngineError, ServerGone
 from serving.engines.server_engine import ServerEngine, served_fingerprints
@@ -302,3 +302,19 @@ def test_arguments_as_flags() -> None:
         *["--max-num-seqs", "4", "--enforce-eager", "--no-trust-remote-code"],
         *["--structured-outputs-config", '{"backend": "x"}'],
     ]
+
+
+def test_nobody_waits_for_a_server_that_could_not_start(spec: ModelSpec, tmp_path: Path) -> None:
+    """Neither for its first endpoint, nor after the former one's end."""
+    file = ServerEngine.file(spec)
+    patient = spec.model_copy(update={"patience": 600.0})
+    write_failure(file, "CUDA out of memory")
+    with pytest.raises(EngineError, match="has failed: CUDA out of memory; mend it"):
+        ServerEngine.fingerprint_of(patient, "fast")
+    Endpoint(url="http://127.0.0.1:1/v1", fingerprint="f", key_file="k", mode="fast", device="cpu", ended=True).write(
+        file
+    )
+    engine = ServerEngine(patient, fingerprint="f", mode="fast")
+    with pytest.raises(EngineError, match="has failed"):
+        engine.generate([ASK])
+    failure_file(file).unlink()

@@ -9,15 +9,35 @@ from typing import Any
 
 import pytest
 
+from proctor import serve_jobs as serving_jobs
 from proctor.cluster_preflight import check_environment, check_fit, check_space
-from proctor.experiment import Experiment, load_experiment, resolve
+from proctor.experiment import Experiment, load_experiment
 from proctor.plan import plan
+from proctor.resolving import resolve
 from proctor.runfolder import RunFolder
-from proctor.submitting import check_names, intents, jobs_for, placement, planned
+from proctor.serve_jobs import serve_intents, served_together, still_needed
+from proctor.stagefolder import StageFolder
+from proctor.stages.base import Stage
+from proctor.submitting import (
+    check_names,
+    check_unchanged,
+    intents,
+    jobs_for,
+    missing_servers,
+    placement,
+    planned,
+    serve_jobs,
+    submit,
+    submitted,
+    write_scripts,
+)
 from proctor.work import do_shard
+from serving.endpoint import Endpoint, failure_file, write_failure
+from slurm import submitter
 from slurm.job import Job
 from slurm.profile import Profile, read_profile
 from slurm.script import render
+from slurm.submitter import Entry
 from tests.fixtures.tiny import make_model
 from tests.proctor.command import proctor, records, write_experiment
 from tests.proctor.scripted import do, scripted
@@ -240,3 +260,143 @@ def test_dry_run_writes_scripts_and_submits_nothing(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert "stage kieval.one needs 4 GPUs" in result.stderr
     assert not (tmp_path / "other").exists()
+
+
+def served(tmp_path: Path, **changes: Any) -> RunFolder:
+    """Two candidates before a served judge; its files are never read here."""
+    judge = {"path": "judge", "engine": "server", "tensor_parallel": 2}
+    models = {"m": {"path": "none", "engine": "scripted"}, "judge": judge}
+    value = small(models=models, roles={"interactor": "judge", "evaluator": "judge"}, mode="fast", **changes)
+    value["candidates"] = {"one": {"model": "m"}, "two": {"model": "m"}}
+    return RunFolder(tmp_path / "run", Experiment.model_validate(value))
+
+
+def fake_stages(run: RunFolder, *names: str, **needs: tuple[str, ...]) -> list[Stage]:
+    return [
+        Stage(
+            name=name,
+            needs=needs.get(name.replace(".", "_"), ()),
+            version=1,
+            config={},
+            body=lambda run, folder, report: [],
+        )
+        for name in names
+    ]
+
+
+def test_a_served_model_is_a_job_that_its_askers_come_after(tmp_path: Path) -> None:
+    run = served(tmp_path)
+    names = ("exam", "train.one", "kieval.one", "kieval.two", "report")
+    needs = {"train_one": ("exam",), "kieval_one": ("exam", "train.one"), "kieval_two": ("exam",)}
+    stages = fake_stages(run, *names, **needs, report=("kieval.one", "kieval.two"))
+    site = Profile(gpus_per_node=2, serve_host="10.1.2.3", stages={"serve": {"time": "1:00:00"}, "serve.judge": {}})
+    check_names(stages, site)
+    jobs = serve_jobs(run, stages, site)
+    assert list(jobs) == ["serve.judge"]
+    job = jobs["serve.judge"]
+    assert job.needs == ("exam",)  # training is waited for by one of them only
+    assert (job.gpus, job.kind, job.nodes) == (2, "serve", 1)
+    assert job.command[3:] == ("proctor.cli", "serve", "judge", "--run", str(run.path), "--host", "10.1.2.3")
+    assert job.log == run.path / "serving" / "serve.judge.txt"
+    text = render(job, site, run=run.path, prefix="demo")
+    assert "#SBATCH --time=1:00:00\n" in text
+    assert "#SBATCH --gres=gpu:2\n" in text
+    by_stage = {stage.name: jobs_for(run, stage, site)[0] for stage in stages}
+    asking = {name for name, one in by_stage.items() if one.servers}
+    assert asking == {"kieval.one", "kieval.two"}
+    assert by_stage["kieval.one"].servers == ("serve.judge",)
+    script = render(by_stage["kieval.one"], site, run=run.path, prefix="demo")
+    assert "# Asks serve.judge: starts after it has started" in script
+    with pytest.raises(ValueError, match=r"serve\.judge needs 2 GPUs .* one node, which has 1"):
+        serve_jobs(run, stages, Profile(gpus_per_node=1))
+
+
+def test_adapters_of_a_base_share_a_job_and_an_endpoint_needs_none(tmp_path: Path) -> None:
+    base = {"path": "b", "engine": "server"}
+    models = {
+        "m": {"path": "none", "engine": "scripted"},
+        "x": {**base, "adapter": "x"},
+        "y": {**base, "adapter": "y", "patience": 5.0},
+        "wide": {**base, "adapter": "z", "max_num_seqs": 3},
+        "theirs": {**base, "endpoint": "/elsewhere/theirs.json"},
+        "plain": base,
+    }
+    run = RunFolder(tmp_path, Experiment.model_validate(small(models=models)))
+    assert served_together(run) == {"serve.x": ("x", "y"), "serve.wide": ("wide",), "serve.plain": ("plain",)}
+    assert serve_intents(run)["serve.x"] != serve_intents(run)["serve.wide"]
+    assert serve_jobs(run, fake_stages(run, "kieval.one"), Profile()) == {}  # nobody asks them
+
+
+def test_servers_are_submitted_before_their_askers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An asker waits for its needs' end and the server's start; a failure of the former server is forgotten."""
+    run = served(tmp_path)
+    stages = fake_stages(run, "exam", "kieval.one", "kieval.two", kieval_one=("exam",), kieval_two=("exam",))
+    site = Profile(gpus_per_node=2)
+    plans = planned(run, stages, site, {})
+    servers = missing_servers(run, plans, site, {})
+    assert [job.name for job in servers] == ["serve.judge"]
+    scripts = write_scripts(run, plans, site, servers)
+    endpoint = run.path / "serving" / "judge.json"
+    write_failure(endpoint, "no memory")
+    sent: list[tuple[str, list[str], list[str]]] = []
+
+    def send(script: Path, after: list[str], started: list[str]) -> str:
+        sent.append((script.stem, after, started))
+        return str(len(sent))
+
+    monkeypatch.setattr(submitter, "submit", send)
+    submit(run, plans, scripts, {}, servers)
+    assert sent == [
+        ("exam", [], []),
+        ("serve.judge", ["1"], []),
+        ("kieval.one", ["1"], ["2"]),
+        ("kieval.two", ["1"], ["2"]),
+    ]
+    assert not failure_file(endpoint).exists()
+    active = submitted(run.path)
+    check_unchanged(active, {**intents(stages), **serve_intents(run)}, run.path)
+    assert missing_servers(run, plans, site, active) == []
+    Endpoint(url="http://127.0.0.1:1/v1", fingerprint="f", key_file="k", mode="fast", device="cpu", ended=True).write(
+        endpoint
+    )
+    assert [job.name for job in missing_servers(run, plans, site, active)] == ["serve.judge"]
+    other = served(tmp_path, seed=0)
+    models = {
+        **other.experiment.models,
+        "judge": other.experiment.models["judge"].model_copy(update={"dtype": "float32"}),
+    }
+    changed = RunFolder(run.path, other.experiment.model_copy(update={"models": models}))
+    with pytest.raises(ValueError, match=r"serve\.judge\) is still queued or running .* --stage serve\.judge"):
+        check_unchanged(active, {**intents(stages), **serve_intents(changed)}, run.path)
+
+
+def test_a_server_ends_when_its_askers_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not done, but neither queued nor running: nobody will ask. Told only inside the job that was submitted."""
+    run = served(tmp_path)
+    monkeypatch.setattr(serving_jobs, "needing", lambda run, models: ["kieval.one", "kieval.two"])
+    folder = run.path / "slurm"
+    folder.mkdir(parents=True)
+    for number, name in enumerate(("serve.judge", "kieval.one", "kieval.two.shards"), 1):
+        row = {"job": str(number), "intent": "", "shards": 0, "time": ""}
+        (folder / f"{name}.json").write_text(json.dumps(row))
+    states = {"1": "RUNNING", "2": "FAILED", "3": "PENDING"}
+    monkeypatch.setattr(
+        submitter, "entries", lambda jobs: {job: [Entry(job=job, task="", state=states[job])] for job in jobs}
+    )
+    both = ["kieval.one", "kieval.two"]
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    assert still_needed(run, ["judge"]) == both
+    monkeypatch.setenv("SLURM_JOB_ID", "9")  # a job that somebody wrote himself
+    assert still_needed(run, ["judge"]) == both
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    assert still_needed(run, ["judge"]) == ["kieval.two"]
+    states["3"] = "CANCELLED"
+    assert still_needed(run, ["judge"]) == []
+    with StageFolder(run.path).lock():  # more jobs are being submitted
+        assert still_needed(run, ["judge"]) == both
+
+    def refuses(jobs: list[str]) -> None:
+        raise submitter.SlurmError("down")
+
+    monkeypatch.setattr(submitter, "entries", refuses)
+    assert still_needed(run, ["judge"]) == both

@@ -1,6 +1,7 @@
-"""Figures of the report. One is one file with ``draw(evidence) -> Plate | None`` and one line here.
+"""Figures of the report. One is one file with ``draw(evidence)`` and one line here.
 
-None means that the run has no records for it: the figure appears when they are there.
+It gives a plate, or one for each stage that has data of its kind; None or an empty list where the run has no records
+for it: the figure appears when they are there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from proctor.report.evidence import Evidence
     from proctor.report.figures.plate import Drawing, Plate
+
+    Draw = Callable[[Evidence], Plate | list[Plate] | None]
 
 FIGURES = (
     "accuracy_against_kieval",
@@ -40,8 +43,7 @@ def draw_all(evidence: Evidence, folder: Path) -> list[Drawing]:
     drawn = []
     with rc_context(LOOK):
         for name in FIGURES:
-            draw: Callable[[Evidence], Plate | None] = import_module(f"proctor.report.figures.{name}").draw
-            plate = draw(evidence)
-            if plate is not None:
-                drawn.append(save(plate, folder))
+            draw: Draw = import_module(f"proctor.report.figures.{name}").draw
+            plates = draw(evidence) or []
+            drawn += [save(plate, folder) for plate in (plates if isinstance(plates, list) else [plates])]
     return drawn

@@ -8,16 +8,18 @@ from proctor.report.evidence import COLOURS
 from proctor.report.figures.plate import Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.evidence import Evidence, Plotted
 
 MOST = 200
 
 
-def draw(evidence: Evidence) -> Plate | None:
+def draw(evidence: Evidence) -> list[Plate]:
     """Reads ``item_curves``: {theta: [...], characteristic: {item: [...]}, abilities: {candidate: theta}}."""
-    given = evidence.plotted("item_curves")
-    if not given or not given.get("characteristic"):
-        return None
+    return [_plate(evidence, one) for one in evidence.plotted("item_curves") if one.data.get("characteristic")]
+
+
+def _plate(evidence: Evidence, plotted: Plotted) -> Plate:
+    given = plotted.data
     curves = list(given["characteristic"].items())
     figure = canvas()
     axes = figure.add_subplot()
@@ -33,14 +35,14 @@ def draw(evidence: Evidence) -> Plate | None:
             label=name,
         )
     axes.set_xlabel("ability (standard deviations of the candidates)")
-    axes.set_ylabel("probability of a right answer")
+    axes.set_ylabel("expected share of the maximum score")
     axes.set_ylim(-0.02, 1.02)
     axes.grid(alpha=0.25)
     if given.get("abilities"):
         figure.legend(loc="outside upper center", ncols=3)
     return Plate(
-        name="item_curves",
-        title="Item characteristic curves",
+        name=f"item_curves{plotted.suffix}",
+        title=f"Item characteristic curves{plotted.heading}",
         caption=f"2-parameter logistic model of {len(curves)} items, one thin line per item; the upright lines are "
         "the candidates' abilities.",
         figure=figure,

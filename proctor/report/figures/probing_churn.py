@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from proctor.report.figures.plate import WIDTH, Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.evidence import Evidence, Plotted
 
 CELLS = (
     ("both", "right both times", "#0072b2"),
@@ -17,11 +17,13 @@ CELLS = (
 )
 
 
-def draw(evidence: Evidence) -> Plate | None:
+def draw(evidence: Evidence) -> list[Plate]:
     """Reads ``probing.churn``: {candidate: {both, only_before, only_after, neither}}, counts of items."""
-    given = (evidence.plotted("probing") or {}).get("churn")
-    if not given:
-        return None
+    return [_plate(one) for one in evidence.plotted("probing") if one.data.get("churn")]
+
+
+def _plate(plotted: Plotted) -> Plate:
+    given = plotted.data["churn"]
     names = list(given)[::-1]
     totals = {name: max(1, sum(given[name][key] for key, _, _ in CELLS)) for name in names}
     figure = canvas(WIDTH, 1.4 + 0.45 * len(names))
@@ -40,8 +42,12 @@ def draw(evidence: Evidence) -> Plate | None:
     axes.set_xlabel("share of the items, %")
     figure.legend(loc="outside upper center", ncols=2)
     return Plate(
-        name="probing_churn",
-        title="Right and wrong before and after probing",
-        caption="Every item once before and once after; the numbers are counts of items.",
+        name=f"probing_churn{plotted.suffix}",
+        title=f"Right and wrong before and after probing{plotted.heading}",
+        caption=f"Every item once before and once after{_set(plotted.data)}; the numbers are counts of items.",
         figure=figure,
     )
+
+
+def _set(data: dict[str, Any]) -> str:
+    return f" (set {data['churn_set']})" if data.get("churn_set") else ""

