@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 FILES = ("chat", "corpus", "answers", "rewrites", "variants", "baseline", "taxonomy")
 """Settings of recipes and protocols that name a file."""
@@ -26,8 +34,9 @@ class BenchmarkConfig(Strict):
     columns: which column is what, for format ``table`` (docs/benchmarks.md)
     limit: that many items, drawn with the seed (None: all)
     duplicates: rows that stand twice are an error, or reported and left out
-    exemplars, exemplar_split: the pool of few-shot examples: a path of the same format (None: the benchmark's own path,
-        where the format has a dev split), and the split in it (None: dev of the own path, all of another)
+    exemplars, exemplar_split: the pool of few-shot examples: a path (None: the benchmark's own, where the format has a
+        dev split), and the split in it (None: dev of the own path, all of another)
+    exemplar_format: format of ``exemplars``, where it isn't the benchmark's (``jsonl``: what a build wrote)
     """
 
     format: str = "embedded"
@@ -38,6 +47,21 @@ class BenchmarkConfig(Strict):
     duplicates: Literal["error", "report"] = "error"
     exemplars: str | None = None
     exemplar_split: str | None = None
+    exemplar_format: str | None = None
+
+    @model_validator(mode="after")
+    def _a_format_of_some_file(self) -> BenchmarkConfig:
+        if self.exemplar_format is not None and self.exemplars is None:
+            raise ValueError("exemplar_format is the format of 'exemplars'; name that path, too")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _said_where_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the key where it is not given: the inputs of exams frozen before it existed stay as they were."""
+        found: dict[str, Any] = handler(self)
+        if found.get("exemplar_format") is None:
+            found.pop("exemplar_format", None)
+        return found
 
 
 class CandidateConfig(Strict):

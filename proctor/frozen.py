@@ -95,7 +95,9 @@ def exemplar_pool(config: BenchmarkConfig, items: Sequence[Item]) -> list[Item]:
         return []
     path = config.path if config.exemplars is None else config.exemplars
     split = config.exemplar_split or ("dev" if config.exemplars is None else None)
-    pool = benchmarks.load(config.format, _path(path), split=split, duplicates="report", columns=config.columns)
+    kind = config.exemplar_format or config.format
+    columns = config.columns if kind == config.format else None
+    pool = benchmarks.load(kind, _path(path), split=split, duplicates="report", columns=columns)
     if any(item.split == "test" for item in pool):
         raise ValueError(
             f"exemplars {path}: the split is test; exemplars come from a train or dev split, never from the test split"

@@ -37,6 +37,9 @@ def evaluate(
         Path | None, typer.Option(help="Pool of exemplars (the benchmark's own dev split if left out).")
     ] = None,
     exemplar_split: Annotated[str | None, typer.Option(help="Split of the exemplars.")] = None,
+    exemplar_format: Annotated[
+        str | None, typer.Option(help="Their format, where it isn't --format (jsonl: what a build wrote).")
+    ] = None,
     interactor: Annotated[str | None, typer.Option(help="Model that asks (kieval).")] = None,
     evaluator: Annotated[
         str | None, typer.Option(help="Model that judges (kieval, mt_bench, pairwise, idgen).")
@@ -87,6 +90,7 @@ def evaluate(
         duplicates=duplicates,
         exemplars=None if exemplars is None else str(exemplars),
         exemplar_split=exemplar_split,
+        exemplar_format=exemplar_format,
     )
     items = read_items(config, limit=limit)
     pool = []

@@ -12,6 +12,7 @@ import pytest
 
 from proctor.atomic import read_json, read_jsonl
 from proctor.experiment import Experiment, load_experiment
+from proctor.experiment_sections import BenchmarkConfig
 from proctor.frozen import draw_exam, read_exam
 from proctor.plan import find, plan
 from proctor.resolving import resolve
@@ -277,6 +278,25 @@ def test_exemplars_come_from_a_dev_split_if_there_is_one(tmp_path: Path, write_t
     loose = write_text("loose/counting.csv", sheet)
     assert draw(loose).exemplars == []
     assert draw(loose).notes == ()
+
+
+def test_exemplars_of_another_format(tmp_path: Path, sums: dict[str, Any], write_text: Write) -> None:
+    """A benchmark in its publisher's format, exemplars as a build writes them."""
+    sheet = write_text("mmlu/test/counting_test.csv", "What is 1 + 1?,1,2,3,4,B\n").parents[1]
+    own = {"format": "mmlu", "path": str(sheet), "exemplars": sums["path"]}
+
+    def drawn(benchmark: dict[str, Any]) -> Any:
+        exam = {"protocol": "static", "options": {"shots": 1}, "benchmark": benchmark}
+        return draw_exam(Experiment.model_validate(scripted(exams={"own": exam})), "own")
+
+    with pytest.raises(ValueError, match=r"sums\.jsonl"):
+        drawn(own)
+    assert len(drawn({**own, "exemplar_format": "jsonl"}).exemplars) == 6
+    with pytest.raises(ValueError, match="exemplar_format is the format of 'exemplars'"):
+        drawn({"format": "mmlu", "path": str(sheet), "exemplar_format": "jsonl"})
+    # what was frozen before the key existed is not frozen again
+    assert "exemplar_format" not in BenchmarkConfig(format="mmlu").model_dump(mode="json")
+    assert BenchmarkConfig(exemplars="x", exemplar_format="arc").model_dump()["exemplar_format"] == "arc"
 
 
 def test_wrong_benchmarks_of_an_exam(tmp_path: Path, sums: dict[str, Any], write_text: Write) -> None:
