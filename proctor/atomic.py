@@ -46,7 +46,9 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
             try:
                 rows.append(json.loads(line))
             except ValueError as error:
-                raise ValueError(f"{path}, line {number} is damaged ({error}); remove the file and run again") from None
+                raise ValueError(
+                    f"{path}, line {number} is damaged ({error}); if Proctor wrote it, remove it and run again"
+                ) from None
     return rows
 
 

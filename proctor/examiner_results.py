@@ -199,7 +199,10 @@ def check_references(built: Path, sheet: Path, *, number: int, seed: int) -> str
     if not sheet.exists():
         if not (built / "records.jsonl").is_file():
             raise ValueError(f"{built} holds no records.jsonl; give the folder of a built exam")
-        rows = sample_rows(read_jsonl(built / "records.jsonl"), number, seed)
+        records = read_jsonl(built / "records.jsonl")
+        if any(not isinstance(record, dict) or not {"domain", "questions"} <= set(record) for record in records):
+            raise ValueError(f"{built}: the records are not of 'proctor build lm_examiner'")
+        rows = sample_rows(records, number, seed)
         if not rows:
             raise ValueError(f"the exam in {built} has no questions")
         stream = io.StringIO(newline="")
@@ -236,13 +239,16 @@ def people_on_style(folder: Path, sheet: Path, *, seed: int) -> dict[str, Any]:
     if "same" not in header:
         raise ValueError(f"{sheet}: there is no column 'same'")
     known = {record["item_id"] for record in records}
-    kept, blank = [], 0
+    kept, seen, blank = [], set[str](), 0
     for place, cells in rows:
         name, said = cells[header.index("item_id")].strip(), cells[header.index("same")].strip().casefold()
         if name not in known:
             raise place.error(f"{folder} has no item {name!r}", "item_id")
         if said not in (*YES, *NO, ""):
             raise place.error(f"{said!r:.40} is none of yes, no or blank", "same")
+        if name in seen:
+            raise place.error(f"the item {name!r} stands twice", "item_id")
+        seen.add(name)
         blank += not said
         if said in YES:
             kept.append(name)
@@ -312,6 +318,9 @@ def measure_agreement(
     if not key.is_file():
         raise ValueError(f"there is no key {key}")
     rows = readable(lambda: read_jsonl(key), key)
+    columns = {"id", "item_id", "place", "answer", "reference", "examiner"}
+    if not rows or any(not isinstance(row, dict) or not columns <= set(row) for row in rows):
+        raise ValueError(f"{key} is no key of 'proctor examiner sheet'")
     sizes = {row["item_id"]: sum(other["item_id"] == row["item_id"] for other in rows) for row in rows}
     given, null_ratings = read_ratings(ratings, [row["id"] for row in rows]) if ratings else ({}, 0)
     ranked, null_rankings = read_rankings(rankings, sizes) if rankings else ({}, 0)

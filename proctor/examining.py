@@ -137,7 +137,7 @@ def _conclude(
     folder: Path,
     max_failure_rate: float,
 ) -> dict[str, Any]:
-    metrics = {"schedule": mode, **protocol.summarise(rows)}
+    metrics = {"protocol": protocol.name, "schedule": mode, **protocol.summarise(rows)}
     write_jsonl(folder / "records.jsonl", rows)
     write_json(folder / "metrics.json", metrics)
     failures = int(metrics.get("unscored", 0))

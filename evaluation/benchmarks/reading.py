@@ -124,9 +124,16 @@ def json_rows(path: Path) -> Iterator[Row]:
         yield Row(place=place, fields=value)
 
 
-def csv_rows(data: bytes, file: str) -> Iterator[tuple[Place, list[str]]]:
-    """The records of a CSV text without header; ``line`` is the line a record begins on."""
-    reader = csv.reader(io.StringIO(decode(data, file), newline=""), strict=True)
+def csv_rows(data: bytes, file: str, delimiters: str = ",") -> Iterator[tuple[Place, list[str]]]:
+    """The records of a CSV text without header; ``line`` is the line a record begins on.
+
+    delimiters: what may stand between cells (spreadsheet programs write ``;`` or a tab in some countries); the first of
+        them that is in the first line does
+    """
+    text = decode(data, file)
+    first = text.lstrip("\r\n").split("\n", 1)[0]
+    delimiter = next((mark for mark in delimiters if mark in first), delimiters[0])
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     line = 1
     try:
         for record in reader:

@@ -32,7 +32,7 @@ class Duplicate:
 
 
 def near_duplicates(questions: Sequence[str], threshold: float = THRESHOLD) -> list[Duplicate]:
-    """The questions that are dropped. Each is compared with those kept before it.
+    """The questions that are dropped. Each is compared with those kept before it. Threshold 1: only the same words.
 
     A question that holds no word at all (punctuation only) is near nothing but an equal text, white space aside.
     ValueError for a threshold outside (0, 1].
@@ -79,12 +79,17 @@ class _Kept:
 def _first_near(text: list[str], candidates: Sequence[_Kept], threshold: float) -> tuple[int, float] | None:
     length = len(text)
     for other in candidates:
-        if _f1(min(length, other.length), other.length, length) <= threshold:
+        if not _near(_f1(min(length, other.length), other.length, length), threshold):
             continue
         similarity = _f1(_common(other.masks, other.length, text), other.length, length)
-        if similarity > threshold:
+        if _near(similarity, threshold):
             return other.index, similarity
     return None
+
+
+def _near(similarity: float, threshold: float) -> bool:
+    """The same words are near whatever the threshold: nothing lies above 1, and an exam asks no question twice."""
+    return similarity > threshold or similarity == 1.0
 
 
 def _f1(common: int, target: int, prediction: int) -> float:

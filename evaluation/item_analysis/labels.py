@@ -12,8 +12,9 @@ CUTS = (0.1, 0.175, 0.25)
 
 
 def check_cuts(cuts: Sequence[float]) -> None:
-    """ValueError unless there are three cuts that rise."""
-    if len(cuts) != len(LABELS) - 1 or any(not a < b for a, b in pairwise(cuts)):
+    """ValueError unless there are three finite cuts that rise."""
+    rising = len(cuts) == len(LABELS) - 1 and all(a < b for a, b in pairwise(cuts))
+    if not rising or not all(map(math.isfinite, cuts)):
         raise ValueError(f"cuts are {', '.join(map(str, cuts))}; give three that rise, as {', '.join(map(str, CUTS))}")
 
 

@@ -70,22 +70,27 @@ class Matrix:
 def read_csv(path: Path, max_score: float) -> Matrix:
     """A table with items as columns: the header names them, each row is a candidate's name and its scores.
 
-    A blank cell, ``NaN`` or ``NA`` is no score. ValueError names file, line and column of anything else that is no
-    number, of a score outside 0..max_score, and of a row of another length.
+    A blank cell, ``NaN`` or ``NA`` is no score; lines of blank cells are left out. ValueError names file, line and
+    column of anything else that is no number, of a score outside 0..max_score, of a row of another length, and of a
+    candidate or item without a name.
     """
-    rows = list(csv_rows(read_bytes(path), str(path)))
+    rows = [row for row in csv_rows(read_bytes(path), str(path), ",;\t") if any(cell.strip() for cell in row[1])]
     if len(rows) < 2 or len(rows[0][1]) < 2:
         raise ValueError(
             f"{path} holds no matrix: the first line must name the items (after one cell for the candidates' column), "
             "each further line a candidate and its scores"
         )
-    (_, header), *body = rows
+    (first, header), *body = rows
     items = [name.strip() for name in header[1:]]
+    if "" in items:
+        raise first.error("the item has no name; name it, or take the column out", items.index("") + 2)
     scores = np.full((len(body), len(items)), np.nan)
     candidates = []
     for index, (place, cells) in enumerate(body):
         if len(cells) != len(header):
             raise place.error(f"the row has {len(cells)} cells, but the header names {len(header)} columns")
+        if not cells[0].strip():
+            raise place.error("the candidate has no name; the first cell of a row must be one", 1)
         candidates.append(cells[0].strip())
         for column, cell in enumerate(cells[1:]):
             scores[index, column] = _number(cell, place, items[column], max_score)
@@ -139,8 +144,9 @@ def score_field(record: Mapping[str, Any]) -> tuple[str, float] | None:
     idgen: ``score`` of 0..``max_score``; mt_bench: ``score`` of 1..10; kieval: ``scores.paper``, 0..1; static:
     ``correct``.
     """
-    if "score" in record and "max_score" in record:
-        return "score", float(record["max_score"])
+    best = record.get("max_score")
+    if "score" in record and isinstance(best, int | float) and not isinstance(best, bool):
+        return "score", float(best)
     if "score" in record and "turns" in record:
         return "score", 10.0
     if "rounds" in record and "scores" in record:

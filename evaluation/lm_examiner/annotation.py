@@ -22,9 +22,11 @@ from evaluation.human_rating.sheet import defused
 from serving.records import derive_seed
 
 RATING: Final = "rating"
+SHEET: Final = ",;\t"
+"""What may stand between the cells of a filled sheet."""
 RANKING: Final = "ranking"
 NULL: Final = ("null", "n/a", "na", "-")
-_RANKING: Final = re.compile(r"\d+(?:\s*[>=]\s*\d+)*")
+_RANKING: Final = re.compile(r"\d{1,4}(?:\s*[>=]\s*\d{1,4})*")
 
 
 def key_rows(exams: Mapping[str, Sequence[Mapping[str, Any]]], references: Mapping[str, str], seed: int) -> list[Any]:
@@ -114,11 +116,15 @@ def read_rankings(path: Path, sizes: Mapping[str, int]) -> tuple[dict[str, dict[
     if RANKING not in header:
         raise ValueError(f"{path}: there is no column {RANKING!r}")
     found: dict[str, dict[int, int]] = {}
+    seen: set[str] = set()
     nulls = 0
     for place, cells in rows:
         item, text = cells[header.index("item_id")].strip(), cells[header.index(RANKING)].strip()
         if item not in sizes:
             raise place.error(f"the key has no item {item!r}; is it the key of another sheet?", "item_id")
+        if item in seen:
+            raise place.error(f"the item {item!r} stands twice", "item_id")
+        seen.add(item)
         if text.casefold() in NULL:
             nulls += 1
         elif text:
@@ -206,7 +212,7 @@ def read_table(path: Path, needed: str) -> tuple[list[str], list[tuple[Place, li
     """A filled sheet's header and rows with their places. ValueError without the ``needed`` column."""
     if not path.is_file():
         raise ValueError(f"there is no sheet {path}")
-    records = [row for row in csv_rows(read_bytes(path), str(path)) if any(cell.strip() for cell in row[1])]
+    records = [row for row in csv_rows(read_bytes(path), str(path), SHEET) if any(cell.strip() for cell in row[1])]
     if not records:
         raise ValueError(f"{path} is empty; its first line must name the columns")
     header = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]

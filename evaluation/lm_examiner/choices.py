@@ -13,7 +13,8 @@ FREE_TOKENS: Final = 200
 
 _NAMED = re.compile(r"\bresponse[ \-_#]*(?:no\.?[ ]*)?([12])\b(?![.,]?\d)", re.IGNORECASE)
 _LINE = re.compile(
-    r"^[\W_]*(?:(?:my|the|final|overall)[ ]){0,2}(?:choice|verdict|answer|winner|preference|better(?:[ ]response)?)"
+    r"^(?:[^\w\n]|_)*(?:(?:my|the|final|overall)[ ]){0,2}"
+    r"(?:choice|verdict|answer|winner|preference|better(?:[ ]response)?)"
     r"\b[^\w\n]{1,8}(?:is[ ])?(?:the[ ])?(?:response[ ]*)?\[?([12])\b(?!\s?(?:and|or|,|/|&|=)\s?(?:response[ ])?[12])",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -55,7 +56,7 @@ def read_free(text: str, *, cut: bool = False) -> int | None:
     """
     said = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("|"))
     if cut:
-        said = re.sub(r"\S+\Z", "", said)
+        said = re.sub(r"(?<!\S)\S+\Z", "", said)
     for pattern in (_LINE, _PRAISED, _NAMED):
         named = set(pattern.findall(said))
         if named:

@@ -99,6 +99,8 @@ def project(vectors: Vectors, how: Projection, *, seed: int) -> Vectors:
     """Points in the plane, one row per vector. t-SNE: perplexity 30, or a third of the points where they are few."""
     if len(vectors) < 3:
         raise ValueError(f"there are {len(vectors)} questions; a plot needs at least 3")
+    if np.ptp(vectors, axis=0).max() < 1e-12:  # all the same: no plane to be found, and both methods divide by 0
+        return np.zeros((len(vectors), 2))
     if how == "pca":
         from sklearn.decomposition import PCA
 

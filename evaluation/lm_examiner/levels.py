@@ -53,7 +53,7 @@ def level_of(item: Item, given: Mapping[str, str] | None = None) -> str:
 
 
 def read_levels(path: Path) -> dict[str, str]:
-    """Levels by item id, as ``proctor examiner classify`` writes them. ValueError names file and line."""
+    """Levels by item id, as the protocol ``question_levels`` writes them. ValueError names file and line."""
     from evaluation.benchmarks.reading import json_rows
 
     if not path.is_file():

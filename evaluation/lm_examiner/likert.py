@@ -21,7 +21,7 @@ FULL: Final = 5
 FREE_TOKENS: Final = 300
 
 _LINE = re.compile(
-    r"^[\s*_#>\-•\d.)]*(?P<name>accuracy|coherence|factuality|comprehensive(?:ness)?|overall)"
+    r"^(?:[^\S\n]|[*_#>\-•\d.)])*(?P<name>accuracy|coherence|factuality|comprehensive(?:ness)?|overall)"
     r"(?:[ ](?:score|mark|rating|quality))?[\s*_\"]*[:：=][\s*_\"\[(]*(?P<value>[^\s*_,;\])\"]+)"
     r"(?:[ ]?(?:/|out of)[ ]?(?P<scale>\d+))?",
     re.IGNORECASE | re.MULTILINE,
@@ -72,7 +72,7 @@ def read_free(text: str, *, cut: bool = False) -> Marks | None:
     """
     said = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("|"))
     if cut:
-        said = re.sub(r"\S+\Z", "", said)
+        said = re.sub(r"(?<!\S)\S+\Z", "", said)
     stated: dict[str, set[int | None]] = {}
     for match in _LINE.finditer(said):
         name = match.group("name").lower()
@@ -88,9 +88,10 @@ def _integer(value: str, scale: str | None, most: int) -> int | None:
     if scaled := _SCALED.fullmatch(value):
         value, scale = scaled.groups()
     value = value.rstrip(".")
-    if scale is not None and int(scale) != most:
+    # compared as text: Python refuses to make a number of thousands of digits
+    if scale is not None and scale != str(most):
         return None
-    return int(value) if value.isascii() and value.isdigit() else None
+    return int(value) if len(value) < 4 and value.isascii() and value.isdigit() else None
 
 
 def _marks(value: Any) -> Marks | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.benchmarks.reading import decode, read_bytes
-from evaluation.templates import one_line
+from evaluation.templates import one_line, well_formed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,8 @@ def _walk(tree: Any, where: str) -> Iterator[tuple[dict[str, Any], tuple[str, ..
             raise ValueError(f"{place}: {node!r:.80} is no node; it must have id, name and perhaps children")
         if not isinstance(node.get("id"), int | str) or isinstance(node.get("id"), bool):
             raise ValueError(f"{place} > {node['name']}: its id is {node.get('id')!r}; it must be a number or a text")
+        if not str(node["id"]).strip() or any(t != well_formed(t) for t in (str(node["id"]), node["name"])):
+            raise ValueError(f"{place}: the node {node['id']!r}, {node['name']!r} has a blank id, or half a character")
         children = node.get("children") or []
         if not isinstance(children, list):
             raise ValueError(f"{place} > {node['name']}: children is {children!r:.80}; it must be a list of nodes")

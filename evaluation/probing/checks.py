@@ -32,7 +32,7 @@ _NAME = re.compile(r"(?<![.!?:\"“\n] )(?<![\w'’\"“])(?<!^)(?<!\n)[A-Z][a-z
 _ANSWERS = re.compile(
     r"\b(?:the|correct|right|best)\s+answer\b(?:\s+(?:is|was|would|must|to)\b|\s*[:,])", re.IGNORECASE
 )
-_LABEL_LINE = re.compile(r"^\W*\([A-Z]\)\W*$", re.MULTILINE)
+_LABEL_LINE = re.compile(r"^[^\w\n]*\([A-Z]\)[^\w\n]*$", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d_]{3,}")
 
 

@@ -22,7 +22,7 @@ class Part:
     items: in the order of the seeds; ``source_id`` is the seed's id
     fallbacks: by source id, the principles on which every attempt failed
     untouched: by source id, the principles that had nothing to do there (options that can't be moved or reworded)
-    left_out: ids of the items that none of the set's principles could be applied to
+    left_out: ids of the items that none of the set's principles could be applied to, or that another was made into
     """
 
     items: list[Item] = field(default_factory=list)
@@ -87,23 +87,33 @@ def _add(part: Part, item: Item, record: Mapping[str, Any], probe: str, seed: in
     if len(idle) == len(principles):
         part.left_out.append(item.id)
         return
+    made = _made(item, version.question, choices, key)
+    taken = {other.id for other in part.items}
+    if made.id in taken:  # an agent that says the same of two items: the second stays as it was
+        made = _made(item, item.question, item.choices, Version.of(item).key)
+        failed, idle = list(principles), []
+    if made.id in taken:  # and what another was made into is this very item
+        part.left_out.append(item.id)
+        return
     if failed:
         part.fallbacks[item.id] = failed
     if idle:
         part.untouched[item.id] = idle
-    part.items.append(
-        make_item(
-            benchmark=item.benchmark,
-            split=item.split,
-            subject=item.subject,
-            question=version.question,
-            choices=choices,
-            answer=LETTERS[key] if choices else item.answer,
-            context=item.context,
-            reason=item.reason,
-            form=item.form,
-            source_id=item.id,
-        )
+    part.items.append(made)
+
+
+def _made(item: Item, question: str, choices: Sequence[str], key: int) -> Item:
+    return make_item(
+        benchmark=item.benchmark,
+        split=item.split,
+        subject=item.subject,
+        question=question,
+        choices=choices,
+        answer=LETTERS[key] if choices else item.answer,
+        context=item.context,
+        reason=item.reason,
+        form=item.form,
+        source_id=item.id,
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -90,6 +91,10 @@ _AFTER = re.compile(r"[ \t]?-?[ \t]?(?P<unit>%|°|¢|€|a\.m\.|p\.m\.|[A-Za-z]+
 _FRACTION = re.compile(r"(?<![\d/.])(\d{1,6})\s?/\s?(\d{1,6})(?![\d/])")
 
 
+_LONG = 1000
+"""Bits of a numerator or denominator beyond which a number is not written out: no float holds it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number, the unit behind (or the currency before) it ("" if none that is known), and whether it is weak."""
@@ -99,7 +104,10 @@ class Quantity:
     weak: bool = False
 
     def __str__(self) -> str:
-        number = str(self.value) if self.value.denominator == 1 else f"{float(self.value):g}"
+        if max(self.value.numerator.bit_length(), self.value.denominator.bit_length()) > _LONG:
+            number = "of very many digits"
+        else:
+            number = str(self.value) if self.value.denominator == 1 else f"{float(self.value):g}"
         return f"{number} {self.unit}".strip()
 
 
@@ -112,7 +120,8 @@ def quantities(text: str) -> list[Quantity]:
         position = match.end()
         if match["digits"]:
             start = match.start("digits")
-            value = Fraction(re.sub("[, \u00a0\u202f]", "", match["digits"]))
+            # by way of Decimal: Python refuses to read an int of thousands of digits
+            value = Fraction(Decimal(re.sub("[, \u00a0\u202f]", "", match["digits"])))
             if start in fractions:
                 value = Fraction(int(fractions[start][1]), int(fractions[start][2]))
                 position = fractions[start].end()

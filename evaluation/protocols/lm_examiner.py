@@ -35,7 +35,7 @@ class LMExaminerProtocolOptions(ExaminerOptions):
     rounds: 1: no follow-up; k: at most k - 1 follow-up questions
     followups: items, drawn with the seed, whose answers are followed up if they get full marks. The draw knows no
         answer, so these are a random sample of the answers with full marks
-    levels: a file of levels by ``proctor examiner classify``, for items that don't carry their own
+    levels: a file of levels by the protocol ``question_levels``, for items that don't carry their own
     """
 
     candidate_format: answering.AnswerFormat = "chat"

@@ -17,11 +17,13 @@ class Analysis(Protocol):
     """name: its ``kind`` in experiment files
     version: raised when its code changes what it computes; part of the stage's input digest
     Options: the pydantic model of its settings
+    figure: a key that only its figures have: by it those of a former analysis of the same name are told apart
     """
 
     name: ClassVar[str]
     version: ClassVar[int]
     Options: ClassVar[type[BaseModel]]
+    figure: ClassVar[str]
 
     def __init__(self, options: Any) -> None:
         """options: an instance of ``Options``."""

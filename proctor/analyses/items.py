@@ -30,7 +30,7 @@ class ItemOptions(BaseModel):
     against: str | None = None
     candidates: tuple[str, ...] | None = None
     score: str | None = None
-    max_score: float | None = Field(default=None, gt=0)
+    max_score: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     fraction: float = Field(default=0.27, gt=0, le=0.5)
     cuts: tuple[float, ...] = CUTS
     short: int | None = Field(default=None, ge=1)
@@ -44,6 +44,7 @@ class ItemAnalysis:
     name: ClassVar[str] = "items"
     version: ClassVar[int] = 1
     Options: ClassVar[type[BaseModel]] = ItemOptions
+    figure: ClassVar[str] = "set"
 
     def __init__(self, options: ItemOptions) -> None:
         self.options = options
@@ -125,6 +126,8 @@ class ItemAnalysis:
     def _stages(self, experiment: Experiment) -> dict[str, dict[str, str]]:
         """By exam the stages by candidate; with two exams those candidates only that sat both."""
         given = self.options
+        if given.against == given.exam:
+            raise ValueError(f"against: {given.against!r} is the exam that is analysed; name another, or leave it out")
         found = {given.exam: exam_stages(experiment, given.exam, where="exam")}
         if given.against is not None:
             found[given.against] = exam_stages(experiment, given.against, where="against")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from evaluation.probing.principles import SETS
 from evaluation.probing.report import EVERYTHING
 from proctor.analyses.base import exam_stages
 from proctor.analyses.probing_inputs import read_exams, read_metrics
@@ -36,7 +38,7 @@ class ProbingOptions(BaseModel):
     candidates: tuple[str, ...] | None = None
     clean: str | None = None
     contaminated: tuple[str, ...] | None = None
-    sizes: dict[str, float] = Field(default_factory=dict)
+    sizes: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default_factory=dict)
 
 
 class ProbingAnalysis:
@@ -45,6 +47,7 @@ class ProbingAnalysis:
     name: ClassVar[str] = "probing"
     version: ClassVar[int] = 1
     Options: ClassVar[type[BaseModel]] = ProbingOptions
+    figure: ClassVar[str] = "judge"
 
     def __init__(self, options: ProbingOptions) -> None:
         self.options = options
@@ -130,6 +133,7 @@ class ProbingAnalysis:
         if given.exams is None:
             chosen = [n for n, e in experiment.exams.items() if e.build == given.build and e.protocol == "static"]
             chosen = [name for name in chosen if experiment.exams[name].options == held.options]
+            chosen = [name for name in chosen if _probe(experiment.exams[name].set or first) is not None]
         else:
             chosen = list(given.exams)
         for exam in chosen:
@@ -137,6 +141,8 @@ class ProbingAnalysis:
             own = experiment.exams[exam]
             if own.protocol != "static" or own.build != given.build:
                 raise ValueError(f"exams: {exam!r} is no static exam of the build {given.build!r}")
+            if _probe(own.set or first) is None:
+                raise ValueError(f"exams: {exam!r} is of the set {own.set!r}, which isn't one rewrite of each item")
             for candidate, stage in sat.items():
                 if found.get(candidate, {}).setdefault(own.set or first, stage) != stage:
                     raise ValueError(f"exams: {exam!r} and another are both of the set {own.set or first!r}; name one")
@@ -160,9 +166,12 @@ class ProbingAnalysis:
         given = self.options
         there = self._stages(experiment)
         named = [] if given.clean is None else [("clean", given.clean)]
-        for key, name in [*named, *(("contaminated", n) for n in given.contaminated or ())]:
+        others = [("contaminated", name) for name in given.contaminated or ()]
+        for key, name in [*named, *others, *(("sizes", name) for name in given.sizes)]:
             if name not in there:
                 raise ValueError(f"{key}: {name!r} is no candidate compared here; there are: {', '.join(there)}")
+        if given.clean is not None and given.clean in (given.contaminated or ()):
+            raise ValueError(f"contaminated: {given.clean!r} is the clean one; name another")
         if given.clean is None:
             if given.contaminated:
                 raise ValueError("contaminated: say with whom they are compared (clean: NAME)")
@@ -180,6 +189,12 @@ class ProbingAnalysis:
         if stage not in known:
             raise ValueError(f"calibration: {stage!r} is no probing.calibrate stage; there are: {', '.join(known)}")
         return [stage]
+
+
+def _probe(name: str) -> str | None:
+    """The named set of a set's name (``all`` of ``all.set-2``); None for others (``variants``)."""
+    probe = re.sub(r"\.set-[1-9]\d*$", "", name)
+    return probe if probe in SETS else None
 
 
 def plots(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,7 @@ class QuestionMap:
     name: ClassVar[str] = "question_map"
     version: ClassVar[int] = 1
     Options: ClassVar[type[BaseModel]] = MapOptions
+    figure: ClassVar[str] = "sets"
 
     def __init__(self, options: MapOptions) -> None:
         self.options = options

@@ -141,14 +141,24 @@ def _other(
 
 def _of_run(run: Path, exam: str) -> dict[str, Path]:
     """The records of one exam's finished stages, by candidate."""
+    from proctor.analyses.base import exam_stages
+    from proctor.experiment import load_experiment
+    from proctor.stagefolder import StageFolder
+
     stages = run / "stages"
     if not stages.is_dir():
         raise ValueError(f"--run {run}: there is no folder 'stages' in it; give the folder of an experiment's run")
+    names = sorted(folder.name for folder in stages.iterdir() if folder.name.startswith(f"{exam}."))
     files = {
-        folder.name.removeprefix(f"{exam}."): folder / "records.jsonl"
-        for folder in sorted(stages.glob(f"{exam}.*"))
-        if (folder / "DONE").is_file() and (folder / "records.jsonl").is_file()
+        name.removeprefix(f"{exam}."): stages / name / "records.jsonl"
+        for name in names
+        if StageFolder(stages / name).done() is not None and (stages / name / "records.jsonl").is_file()
     }
+    if (run / "experiment.yaml").is_file():
+        # "x.y" may be the candidate y of the exam x, or a stage of the exam "x.more"; and some may be former candidates
+        experiment = load_experiment(run / "experiment.yaml")
+        known = exam_stages(experiment, exam, where="--exam")
+        files = {name: file for name, file in files.items() if name in known}
     if not files:
         there = sorted({path.parent.name for path in stages.glob("*/records.jsonl")})
         raise ValueError(f"--exam {exam}: the run has no finished records of it; it has {', '.join(there) or 'none'}")

@@ -43,6 +43,8 @@ def figures(
     if not (marked or built or classified):
         raise ValueError("what is to be drawn? give --exam NAME=FOLDER, --built FOLDER or --levels NAME=FOLDER")
     written = read_metrics(built, None) if built is not None else None
+    if written is not None and "question_words" not in written:
+        raise ValueError(f"--built {built}: give a folder of 'proctor build lm_examiner'")
     for line in draw_exams(marked, shots, written, classified, out):
         print(line)
     print(f"figures: {out}")

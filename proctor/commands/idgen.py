@@ -15,6 +15,12 @@ app = typer.Typer(
     help="Grown items: human checks, and estimators of discrimination and difficulty.", no_args_is_help=True
 )
 KINDS = ("usability", "references", "answers")
+KEYS = {
+    "usability": ("id", "item_id"),
+    "references": ("id", "item_id", "text", "roles", "chosen"),
+    "answers": ("id", "item_id", "candidate", "max_score"),
+}
+"""What the rows of a key hold, by kind."""
 
 
 @app.command("funnel")
@@ -34,7 +40,7 @@ def funnel(
         if "funnel" not in summary:
             raise ValueError(f"--build {folder}: its metrics.json has no funnel; is it a build of idgen?")
     usages = [read_json(folder / "usage.json") for folder in build]
-    seconds = sum(role["seconds"] for usage in usages for role in usage["roles"].values())
+    seconds = sum(role["seconds"] for usage in usages for role in usage.get("roles", {}).values())
     total = added(summaries, seconds)
     write_json(out / "funnel.json", total)
     bars = []
@@ -106,10 +112,13 @@ def import_(
 
     check_folder(out)
     rows = _rows(key)
-    kinds = {row.get("kind") for row in rows}
+    kinds = {str(row.get("kind")) for row in rows}
     if len(kinds) != 1 or not kinds <= set(KINDS):
         raise ValueError(f"{key} is no key of 'proctor idgen export'")
     (kind,) = kinds
+    lacking = next((name for row in rows for name in KEYS[kind] if name not in row), None)
+    if lacking is not None:
+        raise ValueError(f"{key} is no key of 'proctor idgen export': a row has no {lacking!r}")
     scale = range(int(rows[0]["max_score"]) + 1) if kind == "answers" else (0, 1)
     ratings = read_sheets(sheet, [row["id"] for row in rows], scale)
     if not ratings:
@@ -245,7 +254,11 @@ def predict(
 def _items(build: Path) -> list[Item]:
     from evaluation.items import Item
 
-    return [Item.from_json(row) for row in _rows(build / "items.jsonl")]
+    file = build / "items.jsonl"
+    try:
+        return [Item.from_json(row) for row in _rows(file)]
+    except TypeError as error:
+        raise ValueError(f"{file}: the rows are not items of 'proctor build': {error}") from error
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

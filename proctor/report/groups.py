@@ -81,7 +81,7 @@ def peers(name: str, metrics: Metrics) -> Table:
         "mean over the examiners. AVG_weight: mean after each column is scaled to 100 at its highest. "
         f"Inconsistency of the examiners when the order is turned: {shares}."
     )
-    caption += "".join(f" {line[:1].upper()}{line[1:]}." for line in metrics["notices"])
+    caption += "".join(f" Notice: {line}." for line in metrics["notices"])
     if metrics["unscaled"]:
         caption += f" Not scaled, for nobody has full marks from them: {', '.join(metrics['unscaled'])}."
     better = (0, *(1 for _ in models), 1, 1)

@@ -23,6 +23,8 @@ from proctor.runfolder import RunFolder
 from proctor.stages.detect import CONTROL
 
 SCHEMA = 1
+OF_GROUP = {"ranking": "win_rates", "peer_examination": "full_marks", "style_bias": "all_pairs"}
+"""By protocol of a group a key that only its figures have."""
 Rows = list[dict[str, Any]]
 
 
@@ -81,18 +83,23 @@ def expected(run: RunFolder) -> list[str]:
 
 
 def analysed(run: RunFolder) -> dict[str, Any]:
-    """The figures of every finished analysis, by name."""
+    """The figures of every finished analysis, by name. Those of a former one of another kind are left out."""
+    from proctor.analyses import kind_of
+
     done = [name for name in run.experiment.analyses if finished(run, f"analysis.{name}")]
-    return {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
+    found = {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
+    kinds = {name: config.kind for name, config in run.experiment.analyses.items()}
+    return {name: figures for name, figures in found.items() if kind_of(kinds[name]).figure in figures}
 
 
 def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:
-    """Per finished group its protocol and the figures that it wrote."""
-    return {
+    """Per finished group its protocol and the figures that it wrote. Those of a former protocol are left out."""
+    found = {
         name: {"protocol": group.protocol, **read_json(run.stage(f"group.{name}").path / "metrics.json")}
         for name, group in run.experiment.groups.items()
         if finished(run, f"group.{name}")
     }
+    return {name: figures for name, figures in found.items() if OF_GROUP[figures["protocol"]] in figures}
 
 
 def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, dict[str, Any]]:
@@ -150,8 +157,14 @@ def same_order(a: Rows, b: Rows, key: str = "item_id") -> bool:
 
 
 def finished(run: RunFolder, stage: str) -> bool:
-    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts."""
-    return run.stage(stage).done() is not None
+    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts; nor of an
+    exam that has another protocol now and has not been held again."""
+    folder = run.stage(stage)
+    if folder.done() is None:
+        return False
+    exam = exam_at(run.experiment, stage)
+    held = read_json(folder.path / "metrics.json").get("protocol") if exam else None
+    return exam is None or held in (None, run.experiment.exams[exam].protocol)
 
 
 def contains(experiment: Experiment, stage: str) -> bool:
@@ -173,12 +186,20 @@ def contains(experiment: Experiment, stage: str) -> bool:
     if kind in ("exam", "prefilter") and candidate:
         own = experiment.exams.get(candidate)
         return own is not None and (own.prefilter if kind == "prefilter" else own.benchmark is not None)
-    for name, exam in experiment.exams.items():
-        if stage.startswith(f"{name}."):
-            candidate = stage.removeprefix(f"{name}.")
-            if candidate in experiment.candidates:  # else it may be one of an exam "name.more"
-                return exam.candidates is None or candidate in exam.candidates
-    return stage == "exam"
+    exam = exam_at(experiment, stage)
+    if exam is None:
+        return stage == "exam"
+    sitting = experiment.exams[exam].candidates
+    return sitting is None or stage.removeprefix(f"{exam}.") in sitting
+
+
+def exam_at(experiment: Experiment, stage: str) -> str | None:
+    """The exam that a stage is of (``EXAM.CANDIDATE``); None for any other stage."""
+    for name in experiment.exams:
+        # else it may be one of an exam "name.more"
+        if stage.startswith(f"{name}.") and stage.removeprefix(f"{name}.") in experiment.candidates:
+            return name
+    return None
 
 
 def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ def stage(experiment: Experiment, needs: list[str]) -> Stage:
             # the order decides which exam stands in the table
             "exams": [[name, exam.protocol, exam.options] for name, exam in experiment.exams.items()],
             "groups": [[name, group.protocol, group.options] for name, group in experiment.groups.items()],
+            "analyses": [[name, analysis.kind, analysis.options] for name, analysis in experiment.analyses.items()],
             "candidates": [[name, candidate.recipe] for name, candidate in experiment.candidates.items()],
             "formats": list(experiment.detection.formats) if experiment.detection else [],
             "leak_format": experiment.leak_format,

@@ -163,7 +163,7 @@ def test_tables_by_hand() -> None:
     table = peers("p", metrics)
     assert [cell.text for cell in table.rows[0]] == ["claude", "-", "98.0", "100.0", "96.0", "98.0", "99.7"]
     assert [row[-1].best for row in table.rows] == [True, False, False, False]
-    assert "Bard is left out." in table.caption
+    assert "Notice: bard is left out." in table.caption
     ranked = {
         "n": 5,
         "calls": {"comparisons": 12},

@@ -12,7 +12,7 @@ import pytest
 from proctor.atomic import read_jsonl
 from proctor.report.verdicts import verdict_lines
 from proctor.report.write import write_report
-from proctor.runfolder import open_run
+from proctor.runfolder import RunFolder, open_run
 from tests.proctor.scripted import do, rewrite, scripted
 
 
@@ -51,6 +51,17 @@ def test_a_candidate_and_a_base_that_saw_other_texts(run: Path, kept: int) -> No
     assert "verdict" not in one
     assert "gain_over_base" not in one
     assert one["loss_gap"] == whole["loss_gap"]
+
+
+def test_an_exam_that_has_another_protocol_now(run: Path) -> None:
+    opened = open_run(run)
+    exams = dict(opened.experiment.exams)
+    exams["static"] = exams["static"].model_copy(update={"protocol": "mt_bench"})
+    changed = RunFolder(opened.path, opened.experiment.model_copy(update={"exams": exams}))
+    write_report(changed, run / "report")
+    summary = json.loads((run / "report" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["missing"] == ["static.one"]
+    assert list(summary["candidates"]["one"]["exams"]) == ["static.again"]
 
 
 def test_no_records_at_all(run: Path) -> None:
