@@ -23,7 +23,6 @@ FAILURES = {
     "unanswered": "turns without a reply",
     "inconsistent": "judgements that turned with the order",
     "shortfall": "items fewer than wanted",
-    "fallbacks": "items that fell back to their original",
     "n_unscorable": "texts that have no score",
     "dropped": "training samples left out",
     "truncated": "training samples cut",
@@ -67,6 +66,10 @@ def _counted(evidence: Evidence, folder: Path) -> Iterator[tuple[str, int]]:
                 count = sum(v for v in count.values() if isinstance(v, int))
             if isinstance(count, int) and count:
                 yield f"{said}{' (' + source['name'] + ')' if 'steps' in source else ''}", count
+    if folder.name.startswith("build."):
+        for step, made in (metrics.get("stages") or {}).items():
+            if isinstance(made, Mapping) and made.get("fallback"):
+                yield f"rewrites by {step} that nobody accepted (the items stay as they were)", made["fallback"]
     first = metrics.get("first_answer") or {}
     if first.get("unparsable"):
         yield "first answers that could not be read (of the candidate; they end nothing)", first["unparsable"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proctor.atomic import read_json, read_jsonl
+from proctor.atomic import read_json, read_jsonl, write_json
 from proctor.experiment import Experiment
 from proctor.plan import plan, states
+from proctor.report.evidence import Evidence
+from proctor.report.making import failures
 from proctor.report.summary import expected
 from proctor.report.write import write_report
 from proctor.resolving import resolve
@@ -102,9 +105,20 @@ def test_the_report_shows_tables_and_figures(run: RunFolder) -> None:
     assert expected(run)[-2:] == ["analysis.probed", "analysis.items"]
 
 
-def test_files_that_a_stage_did_not_leave_so_are_not_reported(run: RunFolder, tmp_path: Path) -> None:
-    import shutil
+def test_rewrites_that_failed_are_counted(run: RunFolder, tmp_path: Path) -> None:
+    copy = open_run(Path(shutil.copytree(run.path, tmp_path / "run")))
+    folder = copy.stage("build.moved")
+    done = folder.done()
+    assert done is not None
+    metrics = read_json(folder.path / "metrics.json")
+    write_json(folder.path / "metrics.json", {**metrics, "stages": {"p1": {"fallback": 3}, "p2": {"fallback": 0}}})
+    folder.finish(done.inputs, list(done.sizes))
+    found = [(row["stage"], row["count"]) for row in failures(Evidence(copy, {})) if "p1" in row["what"]]
+    assert found == [("build.moved", 3)]
+    assert not any("p2" in row["what"] for row in failures(Evidence(copy, {})))
 
+
+def test_files_that_a_stage_did_not_leave_so_are_not_reported(run: RunFolder, tmp_path: Path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(run.path, copy)
     records = copy / "stages" / "moved.two" / "records.jsonl"
