@@ -60,12 +60,19 @@ def explain(error: ValidationError, model: type[BaseModel], where: str) -> list[
             mend = f"did you mean {close[0]!r}?" if close else f"known keys here: {', '.join(sorted(known))}"
             lines.append(f"{where}: unknown key {key!r}; {mend}")
         elif fault["type"] == "missing":
-            lines.append(f"{where}: key {key!r} is missing")
+            meaning = _meaning(model, location)
+            lines.append(f"{where}: key {key!r} is missing" + (f": {meaning}" if meaning else ""))
         else:
             given = "" if isinstance(fault["input"], dict | list) else f" (given: {fault['input']!r})"
             place = f"{where}: {key}" if location else where
             lines.append(f"{place}: {fault['msg'].removeprefix('Value error, ')}{given}")
     return lines
+
+
+def _meaning(model: type[BaseModel], path: Sequence[str]) -> str:
+    """What the key at ``path`` of the file's top level says of itself; empty where it says nothing."""
+    field = model.model_fields.get(path[0]) if len(path) == 1 else None
+    return (field.description if field else None) or ""
 
 
 def _known_keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:

@@ -103,6 +103,15 @@ def build(inputs: Inputs, context: Context) -> tuple[list[Detector], list[SetTes
                 f"{cls.name} needs generations, and the engine vllm is not installed; use the engine transformers, or "
                 "install vllm (pip install 'proctor[gpu]')"
             )
+        served = [
+            spec.path for spec in (inputs.model, inputs.reference) if spec is not None and spec.engine == "server"
+        ]
+        if served and "full_vocabulary" in cls.needs:
+            raise ValueError(
+                f"{cls.name} needs the full vocabulary, and a server gives log-probabilities only: give {served[0]} "
+                "the engine transformers or vllm, choose other methods, or leave its candidate out of "
+                "detection.candidates"
+            )
         for read in cls.reads if issubclass(cls, SetTest) else ():
             if read not in inputs.methods:
                 raise ValueError(f"{cls.name} reads the scores of {read}; choose {read} among the methods, too")

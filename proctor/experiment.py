@@ -42,7 +42,9 @@ class Experiment(Strict):
     seed: int = Field(default=0, ge=0, lt=2**31)
     mode: Literal["auto", "lockstep", "batch-invariant", "fast"] = "auto"
     models: dict[str, ModelSpec]
-    base: str
+    base: str = Field(
+        description="an entry of models that candidates are trained from and compared with (any, if nothing is trained)"
+    )
     roles: dict[str, str] = Field(default_factory=dict)
     benchmark: BenchmarkConfig = BenchmarkConfig()
     leak_format: LeakFormat = "answer_text"
@@ -185,7 +187,8 @@ class Experiment(Strict):
     def _playing(self, parts: Mapping[str, str], roles: Sequence[str]) -> dict[str, ModelSpec]:
         missing = [role for role in roles if role not in parts]
         if missing:
-            raise ValueError(f"roles: nobody plays {missing[0]!r}; add e.g. 'roles: {{{missing[0]}: MODEL}}'")
+            mend = ", ".join(f"{role}: MODEL" for role in missing)
+            raise ValueError(f"roles: nobody plays {' or '.join(map(repr, missing))}; add 'roles: {{{mend}}}'")
         return {role: self.models[parts[role]].resolved() for role in roles}
 
 

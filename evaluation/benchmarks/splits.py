@@ -103,7 +103,7 @@ def exemplars_for(item: Item, pool: Sequence[Item], k: int, seed: int) -> list[I
         where = f" for subject {item.subject}" if matched else ""
         raise ValueError(
             f"asked for {k} exemplars, the pool has {len(candidates)}{where}; ask for fewer shots or name a larger "
-            "train or dev split"
+            "train or dev split ('exemplars' of the benchmark, --exemplars)"
         )
     order = _shuffled(candidates, seed, f"exemplars/{item.subject if matched else ''}")
     return [candidates[identity] for identity in order[:k]]

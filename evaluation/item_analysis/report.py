@@ -169,6 +169,8 @@ def _warnings(matrix: Matrix, sizes: list[int], fitted: bool) -> list[str]:
             f"{matrix.max_score:g} only multiples of {step} occur) and its intervals mean little"
             if size
             else f"{n} candidate: discrimination needs two"
+            if n < 2
+            else "no item has scores of two candidates, so there is no discrimination: give records of the same items"
         )
     if fitted and n < irt.FEW_CANDIDATES:
         found.append(f"{n} candidates: the priors of the two-parameter fit say much of its parameters")

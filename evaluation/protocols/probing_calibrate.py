@@ -42,8 +42,8 @@ class ProbingCalibrate:
             by_item.setdefault(pair.item_id, []).append(pair)
         if items and not any(item.id in by_item for item in items):
             raise ValueError(
-                "none of these items has calibration pairs: they belong to the embedded exam (--format embedded, "
-                "without --benchmark)"
+                "none of these items has calibration pairs: they belong to the embedded exam (in an experiment: "
+                "benchmark: {format: embedded}; with 'proctor evaluate': --format embedded, without --benchmark)"
             )
         return (self._judge(item, by_item.get(item.id, [])) for item in items)
 

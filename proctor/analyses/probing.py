@@ -187,7 +187,18 @@ class ProbingAnalysis:
         exams = {name: e for name, e in experiment.exams.items() if e.protocol == "probing.calibrate"}
         known = [s for name in exams for s in exam_stages(experiment, name, where="calibration").values()]
         if stage not in known:
-            raise ValueError(f"calibration: {stage!r} is no probing.calibrate stage; there are: {', '.join(known)}")
+            raise ValueError(
+                f"calibration: {stage!r} is no probing.calibrate stage; there are: {', '.join(known) or 'none'}"
+            )
+        judge = experiment.build_specs(self.options.build, ["evaluator"])["evaluator"]
+        name = next(n for e in exams for n, s in exam_stages(experiment, e, where="calibration").items() if s == stage)
+        model = experiment.candidates[name].model
+        measured = None if model is None else experiment.models[model]
+        if measured is None or (measured.path, measured.adapter) != (judge.path, judge.adapter):
+            raise ValueError(
+                f"calibration: {stage!r} measured {name!r}, which is not the judge of the build {self.options.build!r} "
+                f"(its evaluator, {judge.path}); name the stage of a candidate {{model: ...}} that is"
+            )
         return [stage]
 
 

@@ -48,7 +48,8 @@ def read_exams(
                 continue
             if not set(outcomes) & set(parts["vanilla", 1]):
                 raise ValueError(
-                    f"{name}:{probe}: none of its items was made of an item of the vanilla exam (by source_id)"
+                    f"{name}:{probe}: none of its items was made of an item of the vanilla exam (by source_id); "
+                    "hold both on the same items ('evaluate --limit' takes the first, 'build --limit' draws)"
                 )
             probed.setdefault(probe, {})[number] = outcomes
         if not probed:

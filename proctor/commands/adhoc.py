@@ -46,7 +46,7 @@ def evaluate(
     ] = None,
     examiner: Annotated[str | None, typer.Option(help="Model that marks (lm_examiner).")] = None,
     columns: Columns = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first N items.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first N items (build and rank draw theirs).")] = None,
     seed: Seed = 0,
     engine: Engine = "auto",
     dtype: Dtype = "auto",
@@ -290,7 +290,9 @@ def train(
 
 
 def list_(
-    kind: Annotated[str, typer.Argument(help="protocols, builders, detectors, benchmarks, recipes or engines.")],
+    kind: Annotated[
+        str, typer.Argument(help="protocols, groups, builders, analyses, detectors, benchmarks, recipes or engines.")
+    ],
 ) -> None:
     """List what can be named in an experiment file."""
     from proctor.listing import LISTS

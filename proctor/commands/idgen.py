@@ -255,6 +255,8 @@ def _items(build: Path) -> list[Item]:
     from evaluation.items import Item
 
     file = build / "items.jsonl"
+    if not file.is_file():
+        raise ValueError(f"{build}: there is no items.jsonl; give a build that made items")
     try:
         return [Item.from_json(row) for row in _rows(file)]
     except TypeError as error:

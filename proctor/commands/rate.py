@@ -145,11 +145,11 @@ def _named(source: str) -> tuple[str, Path]:
 def _files(path: Path) -> Iterator[tuple[str, Path, dict[str, Any]]]:
     """(candidate, records file, items) of a run folder, of a folder with records.jsonl, or of a file."""
     if (path / "experiment.yaml").is_file():
-        frozen = [path / "exam" / "items.jsonl", *sorted((path / "stages").glob("exam.*/items.jsonl"))]
-        known = {item.id: item for file in frozen for item in _items(file)}
         stages = sorted(file for file in (path / "stages").glob("*.*/records.jsonl") if _is_exam(file.parent.name))
         if not stages:
             raise ValueError(f"run {path} has no finished exam: there is no stages/EXAM.CANDIDATE/records.jsonl")
+        frozen = [path / "exam" / "items.jsonl", *sorted((path / "stages").glob("exam.*/items.jsonl"))]
+        known = {item.id: item for file in frozen for item in _items(file)}
         for file in stages:
             yield file.parent.name.partition(".")[2], file, known
     elif path.is_dir():

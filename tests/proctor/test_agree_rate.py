@@ -138,6 +138,13 @@ def test_first_answers_and_files_outside_a_run(run: Path, tmp_path: Path, write_
     assert "2 benchmark x candidate" in said
 
 
+def test_a_run_that_has_not_begun(tmp_path: Path, write_text: Write) -> None:
+    begun = write_text("begun/experiment.yaml", "name: b\n").parent
+    said = " ".join(refuse("export", "--records", begun, "--out", tmp_path / "out").split())
+    assert "has no finished exam" in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_refused_exports(run: Path, tmp_path: Path, write_text: Write) -> None:
     out = ("--out", tmp_path / "o")
     assert "there is no such file or folder" in refuse("export", "--records", tmp_path / "none", *out)

@@ -191,6 +191,12 @@ def test_sheets_go_out_and_come_back(
         do("idgen", "export", kind, "--build", built, "--out", tmp_path / "x", "--annotator", "ann")
 
 
+def test_a_build_without_items_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"there is no items\.jsonl; give a build that made items"):
+        do("idgen", "export", "references", "--build", tmp_path, "--out", tmp_path / "x", "--annotator", "ann")
+    assert not (tmp_path / "x").exists()
+
+
 def test_estimators_are_trained_saved_and_applied(
     built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

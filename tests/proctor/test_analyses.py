@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from proctor.analyses.probing import ProbingAnalysis, ProbingOptions
 from proctor.atomic import read_json, read_jsonl, write_json
 from proctor.experiment import Experiment
 from proctor.plan import plan, states
@@ -177,6 +178,16 @@ def test_what_is_wrong_is_said(analysis: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=r"^analyses\.wrong") as error:
         plan(experiment)
     assert said in str(error.value)
+
+
+def test_a_calibration_is_of_the_builds_judge() -> None:
+    exams = {**value()["exams"], "judging": {"protocol": "probing.calibrate", "candidates": ["one", "two"]}}
+    experiment = Experiment.model_validate(value(exams=exams))  # candidate one is the model "m", which is the evaluator
+    options = {"build": "moved", "vanilla": "vanilla", "calibration": "judging.one"}
+    assert "judging.one" in ProbingAnalysis(ProbingOptions.model_validate(options)).needs(experiment)
+    wrong = ProbingAnalysis(ProbingOptions.model_validate({**options, "calibration": "judging.two"}))
+    with pytest.raises(ValueError, match="measured 'two', which is not the judge of the build 'moved'"):
+        wrong.needs(experiment)
 
 
 def test_a_map_of_questions(tmp_path: Path) -> None:

@@ -118,6 +118,18 @@ def test_what_is_wrong_is_said_before_anything_is_written(
         preflight(resolve(Experiment.model_validate(small(tmp_path, **detection))))
 
 
+def test_a_served_candidate_has_no_full_vocabulary(tmp_path: Path, tiny_model: Path) -> None:
+    value = small(tmp_path, methods=["loss", "min_k_plus_plus"])
+    value["models"] = {**value["models"], "far": {"path": str(tiny_model), "engine": "server"}}
+    value["candidates"] = {"one": {"model": "m"}, "away": {"model": "far"}}
+    with pytest.raises(ValueError, match=r"min_k_plus_plus needs .* a server .*detection\.candidates"):
+        preflight(resolve(Experiment.model_validate(value)))
+    value["detection"] = {**value["detection"], "candidates": ["one"]}
+    names = [stage.name for stage in preflight(resolve(Experiment.model_validate(value))).stages]
+    assert "detect.one" in names
+    assert "detect.away" not in names
+
+
 def test_a_pool_that_is_too_small_is_refused(tmp_path: Path) -> None:
     value = small(tmp_path, pool=3, methods=["recall"])
     result = proctor("run", write_experiment(tmp_path, value), "--out", tmp_path / "run")

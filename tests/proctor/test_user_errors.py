@@ -109,11 +109,18 @@ def test_context_longer_than_the_models(tmp_path: Path, tiny_model: Path) -> Non
     refused(tmp_path, value, "max_length is 100000", "context of 4096", "at most 4096")
 
 
+def test_a_missing_base_says_what_it_is(tmp_path: Path, tiny_model: Path) -> None:
+    value = experiment(tiny_model)
+    del value["base"]
+    refused(tmp_path, value, "key 'base' is missing: an entry of models that candidates are trained from")
+
+
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
         ({"base": "n"}, ("base: 'n' is not an entry of models; there are: m",)),
         ({"roles": {"interactor": "m"}}, ("nobody plays 'evaluator'",)),
+        ({"roles": {}}, ("nobody plays 'interactor' or 'evaluator'", "'roles: {interactor: MODEL, evaluator: MODEL}'")),
         ({"candidates": {}}, ("candidates", "at least one")),
         ({"candidates": {"x": {"recipe": "pt_cheeter"}}}, ("pt_cheeter", "pt_cheater")),
         ({"seed": "seven"}, ("seed", "seven")),

@@ -229,6 +229,8 @@ def test_few_candidates_are_warned_of_and_negative_items_flagged() -> None:
     one = report(matrix([[0, 3]]), Settings(resamples=10))
     assert one.rows[0]["discrimination"] is None
     assert "discrimination needs two" in one.metrics["warnings"][0]
+    apart = report(matrix([[0, np.nan], [np.nan, 3]]), Settings(resamples=10))
+    assert "give records of the same items" in apart.metrics["warnings"][0]
 
 
 def test_labels_by_generator() -> None:
