@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_jsonl, write_jsonl
+from proctor.atomic import read_jsonl
 from proctor.report.write import write_report
 from proctor.runfolder import open_run
 from tests.proctor.chromium import Visit, started
-from tests.proctor.scripted import do, scripted
+from tests.proctor.scripted import do, rewrite, scripted
 
 HOSTILE = {
     "script": "</div></script><script>document.title='broken'</script>",
@@ -36,12 +35,11 @@ def chrome() -> Iterator[Any]:
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     stages = ["exam", "kieval.one", "kieval.two", "static.one", "detect.base", "detect.one"]
     run = do(tmp_path_factory.mktemp("browser"), scripted(), *stages)
-    file = run / "stages" / "kieval.one" / "records.jsonl"
-    rows = read_jsonl(file)
+    rows = read_jsonl(run / "stages" / "kieval.one" / "records.jsonl")
     rows[0]["rounds"][0]["question"] = "\n".join(HOSTILE.values())
     rows[0]["rounds"][0]["reply"] = "x" * 1_000_000 + "THE END"
     rows[1]["rounds"][0]["reply"] = "zebra crossing"
-    write_jsonl(file, rows)
+    rewrite(run, "kieval.one", rows)
     write_report(open_run(run), run / "report")
     return run / "report" / "index.html"
 
@@ -180,10 +178,8 @@ def test_100_000_records(chrome: Any, tmp_path: Path) -> None:
     value = scripted(exams={"static": {"protocol": "static"}}, detection=None)
     run = do(tmp_path, value, "exam", "static.one", "static.two")
     for name in ("one", "two"):
-        file = run / "stages" / f"static.{name}" / "records.jsonl"
-        rows = read_jsonl(file)
-        text = "".join(json.dumps(rows[i % len(rows)]) + "\n" for i in range(50_000))
-        file.write_text(text, encoding="utf-8")
+        rows = read_jsonl(run / "stages" / f"static.{name}" / "records.jsonl")
+        rewrite(run, f"static.{name}", [rows[i % len(rows)] for i in range(50_000)])
     write_report(open_run(run), run / "report")
     file = run / "report" / "index.html"
     visit = Visit(chrome, file)
