@@ -109,6 +109,10 @@ class Sitting(Strict):
     wave: int | None = Field(default=None, ge=1)
     options: dict[str, Any] = Field(default_factory=dict)
 
+    def inputs(self) -> dict[str, Any]:
+        """What of it a stage's digest holds: where a file lies is no input, its content is in the prompts' hashes."""
+        return self.model_dump(mode="json", exclude={"candidates": True, "benchmark": True, "options": {*FILES}})
+
     @model_validator(mode="after")
     def _halves_of_the_leaked_exam_only(self) -> Sitting:
         if self.benchmark is not None and self.items != "all":

@@ -12,7 +12,7 @@ import numpy as np
 from evaluation.item_analysis import classical, irt
 from evaluation.item_analysis.labels import CUTS, LABELS, check_cuts, distribution, label
 from evaluation.item_analysis.matrix import Matrix, Scores
-from evaluation.item_analysis.set_level import PUBLISHED, set_level
+from evaluation.item_analysis.set_level import PUBLISHED, compare, set_level
 from evaluation.item_analysis.short_form import short_form
 
 THETA = np.linspace(-4.0, 4.0, 81)
@@ -115,6 +115,12 @@ def analyse(
     if groups is not None:
         metrics["by"] = by_group(rows)
     return Analysis(rows=rows, metrics=metrics, curves={} if fitted is None else _curves(matrix, fitted))
+
+
+def beside(matrix: Matrix, other: Matrix, *, fraction: float, seed: int) -> dict[str, Any]:
+    """The other set's figures, and the set minus the other (``evaluation.item_analysis.set_level.compare``)."""
+    compared = compare(matrix, other, fraction=fraction, seed=seed)
+    return {"set": set_level(other, seed=seed).to_json(), **compared.to_json()}
 
 
 def by_group(rows: list[dict[str, Any]]) -> dict[str, Any]:

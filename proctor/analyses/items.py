@@ -60,7 +60,6 @@ class ItemAnalysis:
     def compute(self, run: RunFolder, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         from evaluation.item_analysis import report
         from evaluation.item_analysis.matrix import from_records, to_csv
-        from evaluation.item_analysis.set_level import compare, set_level
         from proctor.report.item_plots import items_csv
         from proctor.stages.build import authors
 
@@ -89,8 +88,7 @@ class ItemAnalysis:
         metrics = found.metrics
         if given.against is not None:
             other = tables[given.against]
-            compared = compare(table, other, fraction=given.fraction, seed=seed).to_json()
-            metrics = {**metrics, "against": {"set": set_level(other, seed=seed).to_json(), **compared}}
+            metrics = {**metrics, "against": report.beside(table, other, fraction=given.fraction, seed=seed)}
         write_text(folder / "items.csv", items_csv(found.rows))
         write_text(folder / "matrix.csv", to_csv(table))
         curves = {key: found.curves[key] for key in ("theta", "characteristic", "abilities")} if found.curves else None

@@ -43,7 +43,6 @@ def analyse(
     """Difficulty and discrimination of every item: items.csv, metrics.json and plots in --out."""
     from evaluation.item_analysis import report
     from evaluation.item_analysis.matrix import to_csv
-    from evaluation.item_analysis.set_level import compare, set_level
     from proctor.adhoc import check_folder, once
     from proctor.atomic import write_json, write_jsonl, write_text
     from proctor.commands.options import readable
@@ -77,11 +76,7 @@ def analyse(
         found = report.analyse(table, settings, groups=groups, marked=marked)
         metrics = found.metrics
         if other is not None:
-            compared = compare(table, other, fraction=fraction, seed=seed)
-            metrics = {
-                **metrics,
-                "against": {"set": set_level(other, seed=seed).to_json(), **compared.to_json()},
-            }
+            metrics = {**metrics, "against": report.beside(table, other, fraction=fraction, seed=seed)}
         write_jsonl(folder / "rows.jsonl", found.rows)
         write_text(folder / "items.csv", items_csv(found.rows))
         write_text(folder / "matrix.csv", to_csv(table))

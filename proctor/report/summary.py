@@ -23,8 +23,6 @@ from proctor.runfolder import RunFolder
 from proctor.stages.detect import CONTROL
 
 SCHEMA = 1
-OF_GROUP = {"ranking": "win_rates", "peer_examination": "full_marks", "style_bias": "all_pairs"}
-"""By protocol of a group a key that only its figures have."""
 Rows = list[dict[str, Any]]
 
 
@@ -93,13 +91,12 @@ def analysed(run: RunFolder) -> dict[str, Any]:
 
 
 def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:
-    """Per finished group its protocol and the figures that it wrote. Those of a former protocol are left out."""
-    found = {
-        name: {"protocol": group.protocol, **read_json(run.stage(f"group.{name}").path / "metrics.json")}
+    """Per finished group its protocol and the figures that it wrote."""
+    return {
+        name: {**read_json(run.stage(f"group.{name}").path / "metrics.json"), "protocol": group.protocol}
         for name, group in run.experiment.groups.items()
         if finished(run, f"group.{name}")
     }
-    return {name: figures for name, figures in found.items() if OF_GROUP[figures["protocol"]] in figures}
 
 
 def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, dict[str, Any]]:
@@ -158,13 +155,14 @@ def same_order(a: Rows, b: Rows, key: str = "item_id") -> bool:
 
 def finished(run: RunFolder, stage: str) -> bool:
     """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts; nor of an
-    exam that has another protocol now and has not been held again."""
+    exam or group that has another protocol now and has not been held again."""
     folder = run.stage(stage)
     if folder.done() is None:
         return False
-    exam = exam_at(run.experiment, stage)
-    held = read_json(folder.path / "metrics.json").get("protocol") if exam else None
-    return exam is None or held in (None, run.experiment.exams[exam].protocol)
+    exam, (kind, _, name) = exam_at(run.experiment, stage), stage.partition(".")
+    config = run.experiment.exams.get(exam or "") or (run.experiment.groups.get(name) if kind == "group" else None)
+    held = read_json(folder.path / "metrics.json").get("protocol") if config else None
+    return config is None or held in (None, config.protocol)
 
 
 def contains(experiment: Experiment, stage: str) -> bool:

@@ -10,7 +10,6 @@ from evaluation.items import Item
 from evaluation.protocols.base import ExamProtocol
 from proctor.examining import Report, examine, merge
 from proctor.experiment import Experiment
-from proctor.experiment_sections import FILES
 from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze, prefilter
@@ -34,10 +33,7 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
         needs=tuple(needs),
         version=protocol.version,
         config={
-            # where a file lies is no input; its content is among the prompts' hashes
-            "exam": config.model_dump(
-                mode="json", exclude={"candidates": True, "benchmark": True, "options": {*FILES}}
-            ),
+            "exam": config.inputs(),
             "mode": experiment.mode,
             "seed": experiment.seed,
             "serve": served_as(spec),

@@ -10,7 +10,6 @@ from evaluation.items import Item
 from evaluation.protocols.base import GroupProtocol
 from proctor.examining import Report, examine, merge
 from proctor.experiment import Experiment
-from proctor.experiment_sections import FILES
 from proctor.frozen import FrozenExam
 from proctor.runfolder import RunFolder
 from proctor.stages import freeze
@@ -70,9 +69,7 @@ def stage(experiment: Experiment, group: str) -> Stage:
         needs=(*items, *(f"train.{name}" for name in trained)),
         version=protocol.version,
         config={
-            "group": config.model_dump(
-                mode="json", exclude={"candidates": True, "benchmark": True, "options": {*FILES}}
-            ),
+            "group": config.inputs(),
             "candidates": list(members),
             "mode": experiment.mode,
             "seed": experiment.seed,

@@ -69,7 +69,10 @@ def test_an_exam_of_all_versions_is_no_probed_set() -> None:
 def test_figures_of_a_former_kind_are_not_shown(tmp_path: Path) -> None:
     """The file was changed, and the run that would make the new figures hasn't come to them yet."""
     run = create(tmp_path / "run", resolve(Experiment.model_validate(value())))
-    for stage, figures in (("analysis.x", {"set": {}, "items": 3}), ("group.g", {"win_rates": {}, "n": 1})):
+    for stage, figures in (
+        ("analysis.x", {"set": {}, "items": 3}),
+        ("group.g", {"protocol": "ranking", "win_rates": {}, "n": 1}),
+    ):
         folder = run.stage(stage)
         write_json(folder.path / "metrics.json", figures)
         folder.finish("inputs", ["metrics.json"])

@@ -17,7 +17,7 @@ import pytest
 from proctor.runfolder import open_run
 from proctor.serving_needs import needing
 from serving.endpoint import read_endpoint
-from tests.proctor.command import proctor, start
+from tests.proctor.command import descendants, proctor, start
 from tests.proctor.scripted import do
 from tests.serving.adapter_models import base_model
 
@@ -58,23 +58,6 @@ def wait_for(what: Any, seconds: float, process: subprocess.Popen[str] | None = 
         assert time.monotonic() < until, "too late"
         assert process is None or process.poll() is None, process.communicate()[0]
         time.sleep(0.1)
-
-
-def descendants(pid: int) -> list[int]:
-    """Processes below ``pid``, from /proc."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
-    found, waiting = [], [pid]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
 
 
 @pytest.fixture(scope="module")
