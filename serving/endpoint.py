@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from serving.fingerprint import ModelError
+from serving.model.fingerprint import ModelError
 
 ALLOWED = "PROCTOR_ALLOWED_HOSTS"
 """Environment variable: hosts outside loopback and private ranges that may be asked, separated by commas."""

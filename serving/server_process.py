@@ -16,16 +16,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from serving.cast import device_and_threads
 from serving.endpoint import Endpoint, failure_file, safe_address, write_key
 from serving.engines.base import EngineError
 from serving.engines.common import context_length
 from serving.engines.process import child_environment
 from serving.engines.server_engine import served_fingerprints
 from serving.engines.vllm_arguments import as_flags, vllm_arguments
-from serving.fingerprint import fingerprint, resolve_model, versions_for
-from serving.model_folder import check_complete
-from serving.models import ModelSpec
+from serving.model.fingerprint import fingerprint, resolve_model, versions_for
+from serving.model.folder import check_complete
+from serving.model.spec import ModelSpec
+from serving.role_engines import device_and_threads
 
 START_LIMIT = 1800.0
 """Seconds a server may take to load its model."""

@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from serving.adapters import limits
 from serving.endpoint import Endpoint, failure_file, read_endpoint, read_key, safe_address
 from serving.engines.base import EngineError, ServerGone
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
-from serving.fingerprint import ModelError, fingerprint, resolve_model
-from serving.models import ModelSpec
+from serving.model.adapters import limits
+from serving.model.fingerprint import ModelError, fingerprint, resolve_model
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 from serving.rendering import Rendered, render_with_continuation
 
