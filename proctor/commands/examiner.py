@@ -144,13 +144,14 @@ def style(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Style bias: rewrite answers in another model's style, and see which version each examiner prefers."""
-    from proctor.commands.grouping import Serving, examine_once, named_models
+    from proctor.commands.grouping import Serving, examine_once
     from proctor.commands.inputs import benchmark_given
     from proctor.report.examiner_results import show_style, write_equivalence_sheet
+    from serving.named import named_values
 
     metrics = examine_once(
         "style_bias",
-        named_models(examiner),
+        named_values(examiner, "--examiner", form="NAME=DIR", strict=True),
         {"writer": writer, "stylist": stylist, "filter": judge},
         option,
         Serving(engine, dtype, max_length, schedule),

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.benchmarks.chosen import BenchmarkConfig
 from serving.model.spec import ModelSpec
-from serving.named import NAME
-
-
-def named_models(given: Sequence[str]) -> dict[str, str]:
-    """``NAME=DIR`` as a mapping, order kept. ValueError for another form or a name that stands twice."""
-    found: dict[str, str] = {}
-    for value in given:
-        name, sign, path = value.partition("=")
-        if not sign or not path or not re.fullmatch(NAME, name):
-            raise ValueError(f"--candidate {value}: give NAME=DIR; a name has letters, digits, '_', '-' and '.' only")
-        if name in found:
-            raise ValueError(f"--candidate {value}: the name {name!r} is taken by {found[name]}")
-        found[name] = path
-    return found
 
 
 class Serving(NamedTuple):

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.analyses.probing_inputs import billions, digest, named, pairs_of, read_exams, read_metrics, sets_of
+from proctor.analyses.probing_inputs import billions, digest, pairs_of, read_exams, read_metrics, sets_of
+from serving.named import named_values
 
 app = typer.Typer(
     help="Compare results on vanilla and probed items; have people check probed items.", no_args_is_help=True
@@ -44,7 +45,7 @@ def compare(
     from serving.files import read_json, write_json
 
     check_folder(out)
-    sizes = {name: billions(value, name) for name, value in (named(text, "--size") for text in size)}
+    sizes = {name: billions(value, name) for name, value in named_values(size, "--size", form="NAME=BILLIONS").items()}
     sittings, described, inputs = read_exams(exams, built, sizes)
     for flag, name in [*([("--clean", clean)] if clean else []), *(("--contaminated", name) for name in contaminated)]:
         if name not in sittings:
@@ -155,7 +156,7 @@ def import_(
     if not pairs or any(not isinstance(row, dict) or not {"id", "ability"} <= set(row) for row in pairs):
         raise ValueError(f"{key} is no key of 'proctor probing export' (rows with id and ability)")
     answers = readable(lambda: read_sheets(sheet, [row["id"] for row in pairs]), sheet[0])
-    groups = dict(named(text, "--group") for text in group)
+    groups = named_values(group, "--group", form="NAME=VALUE")
     raters = {name for given in answers.values() for name in given}
     strange = next((name for name in groups if name not in raters), None)
     if strange is not None:
