@@ -1,25 +1,32 @@
 """A model on a vLLM server that ``proctor serve`` started: one examiner for many jobs.
 
 Prompts are rendered here, token ids are sent. A server that is away is waited for, with growing pauses, for as long as
-the spec's ``patience``; then the stage ends resumable. What it may be and where it may be: see ``serving/endpoint.py``.
+the spec's ``patience``; then the stage ends resumable. What it may be and where it may be: see ``serving/endpoint.py``;
+that it is ours, every connection proves before anything is asked over it: ``serving/client.py``.
 """
 
 from __future__ import annotations
 
+import http.client
+import json
 import random
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from serving.adapters import limits
-from serving.endpoint import Endpoint, failure_file, read_endpoint, read_key, safe_address
+from serving.client import UNIX, Client
+from serving.endpoint import Endpoint, failure_file, key_file, read_endpoint, read_key, safe_address
 from serving.engines.base import EngineError, ServerGone
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
 from serving.fingerprint import ModelError, fingerprint, resolve_model
 from serving.models import ModelSpec
+from serving.proof import Unproven
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 from serving.rendering import Rendered, render_with_continuation
 
@@ -30,13 +37,21 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 class Link(NamedTuple):
     """A checked connection. endpoint, key: what it was made from"""
 
-    client: Any
+    client: Client
     endpoint: Endpoint
     key: str
 
 
 class Away(Exception):
     """The server does not answer now; it may later."""
+
+
+class _Refused(Exception):
+    """The server's answer has another status than 200; the text is the server's."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class ServerEngine:
@@ -125,9 +140,6 @@ class ServerEngine:
         if ready.room == 0:
             return completion(self._spec, request, ready, "", "context", 0)
         sampling = request.sampling
-        extra: dict[str, Any] = {"stop_token_ids": self._end_ids}
-        if request.schema:
-            extra["structured_outputs"] = {"json": request.schema}
         answer = self._ask(
             prompt=list(ready.ids),
             max_tokens=ready.room,
@@ -135,11 +147,13 @@ class ServerEngine:
             top_p=sampling.top_p if sampling.temperature > 0 else 1.0,
             seed=sampling.seed if sampling.temperature > 0 else None,
             stop=list(ready.stop) or None,
-            extra_body=extra,
+            stop_token_ids=self._end_ids,
+            **({"structured_outputs": {"json": request.schema}} if request.schema else {}),
         )
-        choice = answer.choices[0]
-        reason = "stop" if choice.finish_reason == "stop" else "length"
-        return completion(self._spec, request, ready, choice.text, reason, answer.usage.completion_tokens)  # type: ignore[arg-type]
+        choice = answer["choices"][0]
+        reason: Literal["stop", "length"] = "stop" if choice["finish_reason"] == "stop" else "length"
+        tokens = int(answer["usage"]["completion_tokens"])
+        return completion(self._spec, request, ready, choice["text"], reason, tokens)
 
     def _table(self, request: ScoreRequest) -> TokenScores:
         bos = request.bos if request.bos != "model" else self._spec.bos
@@ -148,9 +162,8 @@ class ServerEngine:
         ids, segments = text.ids[cut:], text.segments[cut:]
         if len(ids) < 2:
             return TokenScores(ids=(), logprobs=(), segments=(), dropped=cut)
-        extra = {"prompt_logprobs": 0}
-        answer = self._ask(prompt=list(ids), max_tokens=1, temperature=0.0, extra_body=extra)
-        entries = answer.choices[0].model_dump()["prompt_logprobs"]
+        answer = self._ask(prompt=list(ids), max_tokens=1, temperature=0.0, prompt_logprobs=0)
+        entries = answer["choices"][0]["prompt_logprobs"]
         keep = [i for i in range(1, len(ids)) if not request.answer_only or segments[i] == "answer"]
         found = [entries[i][str(ids[i])] for i in keep]  # by token id: several tokens may be spelled alike
         return TokenScores(
@@ -164,29 +177,31 @@ class ServerEngine:
             computed_tokens=len(ids) - 1,
         )
 
-    def _ask(self, **arguments: Any) -> Any:
+    def _ask(self, **arguments: Any) -> dict[str, Any]:
         """One request, tried until it is answered. ServerGone once the patience is at its end."""
-        import openai
-
         closed = self._closed
         until, pause = time.monotonic() + self._spec.patience, FIRST_PAUSE
         while True:
             link = None
             try:
                 link = self._connected()
-                return link.client.completions.create(model=self.fingerprint, **arguments)
-            except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError, Away) as error:
+                return self._answer_to(link, "POST", "/completions", {"model": self.fingerprint, **arguments})
+            except (OSError, http.client.HTTPException, Away) as error:
                 trouble: Exception = error
-            except openai.AuthenticationError as error:
+            except Unproven as error:
                 if not self._renewed(link):
                     raise EngineError(
-                        f"the server of {self._spec.path} refuses the key in {self._key_file()}"
+                        f"what answers at the address in {self.file(self._spec)} is not the server of "
+                        f"{self._spec.path}: {error}. Nothing was sent to it. Another user's program may have taken "
+                        "the server's place; start 'proctor serve' again"
                     ) from error
                 trouble = error
-            except openai.NotFoundError as error:
-                raise EngineError(self._stranger()) from error
-            except openai.APIStatusError as error:
-                raise EngineError(f"the server of {self._spec.path} refuses a request: {error.message}") from error
+            except _Refused as error:
+                if error.status == 404:
+                    raise EngineError(self._stranger()) from error
+                if error.status != 429 and error.status < 500:
+                    raise EngineError(f"the server of {self._spec.path} refuses a request: {error}") from error
+                trouble = error
             self._link = None
             if time.monotonic() >= until:
                 raise ServerGone(
@@ -197,6 +212,17 @@ class ServerEngine:
                 raise EngineError("another request to the server failed") from trouble
             pause = min(2 * pause, LONGEST_PAUSE)
 
+    def _answer_to(self, link: Link, method: str, path: str, value: Any = None) -> dict[str, Any]:
+        """What the server says, as it is to be: a JSON object. _Refused with its status otherwise."""
+        url = link.endpoint.url
+        path = ("/v1" if url.startswith(UNIX) else urlsplit(url).path.rstrip("/")) + path
+        reply = link.client.post(path, value) if method == "POST" else link.client.get(path)
+        if reply.status != 200:
+            raise _Refused(reply.status, _message(reply.body))
+        answer = json.loads(reply.body)
+        assert isinstance(answer, dict)
+        return answer
+
     def _connected(self) -> Link:
         """The connection; made anew, all checks included, after it was lost. Away if there is no server."""
         with self._linking:
@@ -205,8 +231,6 @@ class ServerEngine:
             return self._link
 
     def _connect(self) -> Link:
-        import openai
-
         path = self.file(self._spec)
         endpoint = read_endpoint(path)
         if endpoint is None or endpoint.ended:
@@ -219,18 +243,26 @@ class ServerEngine:
             )
         address = safe_address(endpoint.url)
         try:
-            key = read_key(Path(endpoint.key_file))
+            key = read_key(key_file(path))
         except ModelError:
             if (now := read_endpoint(path)) != endpoint:  # it is being replaced
                 raise Away(f"{path} is being replaced by {now}") from None
             raise
-        # No proxy and no redirect may lead elsewhere than the checked address.
-        http = openai.DefaultHttpxClient(trust_env=False, follow_redirects=False)
-        client = openai.OpenAI(base_url=address, api_key=key, http_client=http, max_retries=0, timeout=3600.0)
-        names = [model.id for model in client.models.list().data]
+        link = Link(Client(address, key), endpoint, key)
+        try:
+            names = [model["id"] for model in self._answer_to(link, "GET", "/models")["data"]]
+        except (OSError, Unproven) as error:
+            if isinstance(error, Unproven) and self._renewed(link):
+                raise Away(f"{path} is being replaced") from error
+            if isinstance(error, OSError) and address.startswith(UNIX) and endpoint.node != socket.gethostname():
+                raise Away(
+                    f"it listens on a Unix socket of {endpoint.node}, and this is {socket.gethostname()}: serve with "
+                    "--host node, so that other machines reach it"
+                ) from error
+            raise
         if self.fingerprint not in names:
             raise EngineError(self._stranger())
-        return Link(client, endpoint, key)
+        return link
 
     def _renewed(self, link: Link | None) -> bool:
         """Whether endpoint or key changed since the connection was made."""
@@ -238,19 +270,24 @@ class ServerEngine:
         if link is None or endpoint is None:
             return endpoint is None
         try:
-            return endpoint != link.endpoint or read_key(Path(endpoint.key_file)) != link.key
+            return endpoint != link.endpoint or read_key(key_file(self.file(self._spec))) != link.key
         except ModelError:
             return True
-
-    def _key_file(self) -> str:
-        endpoint = read_endpoint(self.file(self._spec))
-        return endpoint.key_file if endpoint else "-"
 
     def _stranger(self) -> str:
         return (
             f"the server at the address in {self.file(self._spec)} does not serve fingerprint {self.fingerprint[:12]} "
             f"of {self._spec.path}: it is another one; start 'proctor serve' again"
         )
+
+
+def _message(body: bytes) -> str:
+    """What a refusal says: vLLM's message, or its first 300 characters."""
+    try:
+        found = json.loads(body)["error"]
+        return str(found["message"] if isinstance(found, dict) else found)[:2000]
+    except (ValueError, LookupError, TypeError):
+        return body[:300].decode("utf-8", "replace")
 
 
 def check_not_failed(spec: ModelSpec, path: Path) -> None:
