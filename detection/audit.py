@@ -18,13 +18,14 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from detection.conformal import conformal, references, summary
-from detection.detectors.base import Detector, Text, parts, table
-from detection.metrics import benjamini_hochberg, measurement
+from detection.method import Detector, Text, parts, table
 from detection.sets.base import Figures, SetTest
-from detection.texts import exam_texts, read_texts
+from detection.statistics.conformal import conformal, references, summary
+from detection.statistics.measurement import measurement
+from detection.statistics.metrics import benjamini_hochberg
+from detection.text.texts import exam_texts, read_texts
+from detection.text.windows import LongTexts, complete
 from detection.verdict import Verdict, verdict
-from detection.windows import LongTexts, complete
 from serving.records import Ask, Demand, Dialogue, Score, TokenScores, Yielded
 
 __all__ = [

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from detection.bootstrap import auc_interval
-from detection.cutting import words
-from detection.detectors.base import Text
-from detection.metrics import auc
+from detection.method import Text
+from detection.statistics.bootstrap import auc_interval
+from detection.statistics.metrics import auc
+from detection.text.cutting import words
 
 FOLDS = 5
 LEAST_PER_CLASS = 10

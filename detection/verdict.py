@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from detection.blind import BlindBaseline
-from detection.bootstrap import Difference, paired_difference
-from detection.metrics import benjamini_hochberg, measurement
+from detection.statistics.bootstrap import Difference, paired_difference
+from detection.statistics.measurement import measurement
+from detection.statistics.metrics import benjamini_hochberg
 
 HEADLINE = ("min_k@20", "min_k_plus_plus@20", "loss")
 FALSE_DISCOVERY_RATE = 0.05

@@ -24,16 +24,17 @@ EMPTY_MARK = "(no text)"
 
 
 def render(name: str, *, package: str = "evaluation", **values: object) -> str:
-    """The prompt file ``<package>/prompts/<name>`` with its variables filled in, without white space at its ends.
+    """The prompt file ``name`` of the package (in ``templates/`` of it, or of a room), its variables filled in.
 
-    A variable that the file names and the caller doesn't give is an error (jinja2.UndefinedError).
+    White space at its ends is left out. A variable that the file names and the caller doesn't give is an error
+    (jinja2.UndefinedError).
     """
     return _template(package, name).render(**values).strip()
 
 
 def prompt_hash(name: str, *, package: str = "evaluation") -> str:
     """SHA-256 of the prompt file, as hexadecimal digits: it stands in the records and in a stage's input digest."""
-    return hashlib.sha256(_source(package, name).encode()).hexdigest()
+    return hashlib.sha256(template_source(name, package=package).encode()).hexdigest()
 
 
 def quote(text: str, limit: int | None = None) -> str:
@@ -80,8 +81,14 @@ def without_labels(text: str, labels: Sequence[str]) -> str:
     return joined
 
 
-def _source(package: str, name: str) -> str:
-    return (resources.files(package) / "prompts" / name).read_text(encoding="utf-8")
+def template_source(name: str, *, package: str = "evaluation") -> str:
+    """The text of a template file. FileNotFoundError if the package has none of that name."""
+    root = resources.files(package)
+    homes = [root / "templates", *sorted((room / "templates" for room in root.iterdir() if room.is_dir()), key=str)]
+    file = next((home / name for home in homes if (home / name).is_file()), None)
+    if file is None:
+        raise FileNotFoundError(f"{package} has no template {name!r}")
+    return file.read_text(encoding="utf-8")
 
 
 @cache
@@ -90,4 +97,4 @@ def _template(package: str, name: str) -> Template:
 
     # Not HTML: escaping would change the text that the model reads.
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
-    return environment.from_string(_source(package, name))
+    return environment.from_string(template_source(name, package=package))

@@ -16,14 +16,12 @@ import typer  # noqa: E402
 
 from proctor import __version__  # noqa: E402
 from proctor.commands import (  # noqa: E402
-    adhoc,
     agree,
     analyse,
     build,
     cluster,
-    compare,
-    conversations,
-    estimating,
+    detect,
+    evaluate,
     examiner,
     groups,
     idgen,
@@ -34,7 +32,9 @@ from proctor.commands import (  # noqa: E402
     reword,
     runs,
     serve,
+    train,
 )
+from proctor.commands import list as listing  # noqa: E402
 
 app = typer.Typer(
     name="proctor",
@@ -58,21 +58,21 @@ app.command("submit")(cluster.submit)
 app.command("cancel")(cluster.cancel)
 app.command("status")(runs.status)
 app.command("report")(runs.report)
-app.command("compare")(compare.compare)
+app.command("compare")(runs.compare)
 app.command("check")(runs.check)
 app.command("stage")(runs.stage)
-app.command("estimate")(estimating.estimate)
+app.command("estimate")(runs.estimate)
 app.command("serve")(serve.serve)
-app.command("evaluate")(adhoc.evaluate)
+app.command("evaluate")(evaluate.evaluate)
 app.command("build")(build.build)
 app.command("rank")(groups.rank)
 app.command("peer")(groups.peer)
-app.command("detect")(adhoc.detect)
-app.command("train")(adhoc.train)
-app.command("list")(adhoc.list_)
+app.command("detect")(detect.detect)
+app.command("train")(train.train)
+app.command("list")(listing.list_)
 app.command("reword")(reword.reword)
 app.command("rejudge")(rejudge.rejudge)
-app.command("conversations")(conversations.conversations)
+app.command("conversations")(rejudge.conversations)
 app.command("agree")(agree.agree)
 app.command("analyse")(analyse.analyse)
 app.add_typer(models.app, name="models")
@@ -84,8 +84,8 @@ app.add_typer(idgen.app, name="idgen")
 
 def main() -> None:
     """Entry point: turns errors into one message and the right exit code."""
-    from proctor.runner import INTERRUPTED, StageFailed
-    from proctor.stagefolder import StageBusy
+    from proctor.run_folder.stage import StageBusy
+    from proctor.runner.local import INTERRUPTED, StageFailed
 
     try:
         code = app(standalone_mode=False)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from serving.model_folder import ModelError
+from serving.model.folder import ModelError
 from serving.proof import PATIENCE_S, demand_proof
 
 UNIX = "unix:"
@@ -30,6 +30,14 @@ class Reply(NamedTuple):
     body: bytes
 
 
+class Refused(Exception):
+    """The server's answer has another status than 200; the text is what the server says of it."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(_message(reply.body))
+        self.status = reply.status
+
+
 class Client:
     """Connections to one server, kept open; may be used by many threads at once.
 
@@ -38,14 +46,23 @@ class Client:
 
     def __init__(self, address: str, key: str) -> None:
         self._address, self._key = address, key
+        self._base = "/v1" if address.startswith(UNIX) else urlsplit(address).path.rstrip("/")
         self._idle: list[_Connection] = []
 
     def get(self, path: str) -> Reply:
+        """A page, by its whole path. Unproven, OSError or HTTPException if there is no answer."""
         return self._ask("GET", path, None)
 
-    def post(self, path: str, value: Any) -> Reply:
-        """Sends JSON."""
-        return self._ask("POST", path, json.dumps(value).encode("ascii"))
+    def ask(self, path: str, value: Any = None) -> dict[str, Any]:
+        """JSON for JSON (or for nothing), by a path below the API's. Refused if the answer's status isn't 200; errors
+        as of ``get``."""
+        body = None if value is None else json.dumps(value).encode("ascii")
+        reply = self._ask("GET" if body is None else "POST", self._base + path, body)
+        if reply.status != 200:
+            raise Refused(reply)
+        answer = json.loads(reply.body)
+        assert isinstance(answer, dict)
+        return answer
 
     def close(self) -> None:
         """Closes the connections that nobody uses now."""
@@ -53,7 +70,6 @@ class Client:
             self._idle.pop().close()
 
     def _ask(self, method: str, path: str, body: bytes | None) -> Reply:
-        """Unproven, OSError or HTTPException if there is no answer; a status that isn't 200 is an answer."""
         connection = self._connection()
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         try:
@@ -114,6 +130,15 @@ class _Connection(http.client.HTTPConnection):
         look = select.poll()
         look.register(self.sock, select.POLLIN)
         return bool(look.poll(0))
+
+
+def _message(body: bytes) -> str:
+    """What a refusal says: vLLM's message, or its first 300 characters."""
+    try:
+        found = json.loads(body)["error"]
+        return str(found["message"] if isinstance(found, dict) else found)[:2000]
+    except (ValueError, LookupError, TypeError):
+        return body[:300].decode("utf-8", "replace")
 
 
 def connect_unix(path: Path) -> socket.socket:

@@ -13,7 +13,6 @@ import errno
 import ipaddress
 import json
 import os
-import secrets
 import socket
 import stat
 from dataclasses import asdict, dataclass, field
@@ -21,15 +20,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from serving.fingerprint import ModelError
+from serving.engines.base import EngineError
+from serving.files import NEW, write_json, write_text
+from serving.model.fingerprint import ModelError
+from serving.model.spec import ModelSpec
 from serving.proof import KEY_FORM
 
 ALLOWED = "PROCTOR_ALLOWED_HOSTS"
 """Environment variable: hosts outside loopback and private ranges that may be asked, separated by commas."""
 
-
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-"""A file that was not there: no link of somebody else's is written through."""
 
 _LOCAL = [
     ipaddress.ip_network(text)
@@ -61,10 +60,7 @@ class Endpoint:
     ended: bool = False
 
     def write(self, path: Path) -> None:
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        with os.fdopen(os.open(partial, NEW, 0o600), "w", encoding="utf-8") as stream:
-            json.dump(asdict(self), stream, indent=1)
-        partial.replace(path)
+        write_json(path, asdict(self))
 
 
 def read_endpoint(path: Path) -> Endpoint | None:
@@ -92,10 +88,17 @@ def failure_file(endpoint: Path) -> Path:
     return endpoint.with_suffix(".failed")
 
 
+def check_not_failed(spec: ModelSpec, path: Path) -> None:
+    """EngineError with its last words if the server could not start: nobody should wait for it."""
+    file = failure_file(path)
+    if file.is_file():
+        said = file.read_text(encoding="utf-8", errors="replace").strip()
+        raise EngineError(f"the server of {spec.path} has failed: {said}; mend it, and start 'proctor serve' again")
+
+
 def write_failure(endpoint: Path, why: str) -> None:
     """Tells those who wait for a server that it won't come."""
-    endpoint.parent.mkdir(parents=True, exist_ok=True)
-    failure_file(endpoint).write_text(why, encoding="utf-8")
+    write_text(failure_file(endpoint), why)
 
 
 def key_file(endpoint: Path) -> Path:

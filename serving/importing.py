@@ -6,10 +6,10 @@ import os
 import shutil
 from pathlib import Path
 
-from serving.embedded_model import gguf_to_folder
-from serving.fingerprint import ModelError, resolve_model
-from serving.model_folder import check_complete
-from serving.models import ModelSpec
+from serving.model.embedded import gguf_to_folder
+from serving.model.fingerprint import ModelError, resolve_model
+from serving.model.folder import check_complete
+from serving.model.spec import ModelSpec
 
 
 def import_model(source: Path, out: Path, *, base: str | None = None) -> Path:
@@ -44,7 +44,7 @@ def _merge(adapter: Path, out: Path, base: str | None) -> Path:
     from transformers import AutoModelForCausalLM
     from transformers.utils import logging
 
-    from serving.adapters import read_adapter, with_adapter_merged
+    from serving.model.adapters import read_adapter, with_adapter_merged
 
     logging.disable_progress_bar()
     named = base or read_adapter(adapter).get("base_model_name_or_path")

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple, TypeVar
 
-from serving.cast import Cast
 from serving.records import Ask, Demand, Dialogue, Score, Yielded
+from serving.role_engines import Cast
 
 RecordT = TypeVar("RecordT")
 Done = Callable[[int], None]

@@ -15,13 +15,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from serving.adapters import limits
-from serving.cast import Mode, device_and_threads, scoring_spec
-from serving.embedded_model import cache_folder
 from serving.engines.process import ProcessEngine
-from serving.fingerprint import fingerprint
-from serving.models import ModelSpec
+from serving.model.adapters import limits
+from serving.model.embedded import cache_folder
+from serving.model.fingerprint import fingerprint
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Message, Request, Sampling, ScoreRequest, TokenScores
+from serving.role_engines import Mode, device_and_threads, scoring_spec
 
 TEXTS = (
     "The capital of France is Paris, and the capital of Italy is Rome.",
@@ -211,7 +211,7 @@ def _dtype(spec: ModelSpec, device: str) -> str:
         return spec.dtype
     if spec.engine == "vllm" and device.startswith("cpu"):
         return "bfloat16"
-    from serving.fingerprint import resolve_model
+    from serving.model.fingerprint import resolve_model
 
     config = json.loads((resolve_model(spec) / "config.json").read_text(encoding="utf-8"))
     stored = (config.get("text_config") or config).get("dtype") or config.get("torch_dtype") or "float32"

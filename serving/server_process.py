@@ -21,7 +21,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO
 
-from serving.cast import device_and_threads
 from serving.client import UNIX, Client
 from serving.endpoint import Endpoint, failure_file, key_file, own_folder, read_endpoint, safe_address, write_key
 from serving.engines.base import EngineError
@@ -29,10 +28,11 @@ from serving.engines.common import context_length
 from serving.engines.process import child_environment
 from serving.engines.server_engine import served_fingerprints
 from serving.engines.vllm_arguments import as_flags, vllm_arguments
-from serving.fingerprint import fingerprint, resolve_model, versions_for
-from serving.model_folder import check_complete
-from serving.models import ModelSpec
+from serving.model.fingerprint import fingerprint, resolve_model, versions_for
+from serving.model.folder import check_complete
+from serving.model.spec import ModelSpec
 from serving.proof import HEALTH, Unproven, new_key
+from serving.role_engines import device_and_threads
 from serving.server_guard import KEY_VARIABLE
 from serving.server_log import last_error
 

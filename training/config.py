@@ -7,22 +7,16 @@ small exam on a CPU. Light to import: no torch, no transformers.
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from evaluation.formats import LeakFormat
+from serving.named import nearest
 
 DATA = Path(__file__).parent / "data"
 DEEPSPEED = Path(__file__).parent.parent / "configs" / "deepspeed"
-
-
-def nearest(word: str, known: list[str]) -> str:
-    """``; did you mean 'x'?`` for the known name closest to ``word``, or the list of all known names."""
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(sorted(known))}"
 
 
 class Strict(BaseModel):
@@ -221,7 +215,7 @@ class TrainingJob(Strict):
     @field_validator("recipe")
     @classmethod
     def _known_recipe(cls, value: str) -> str:
-        from training.recipes import RECIPES
+        from training.recipe_traits import RECIPES
 
         if value not in RECIPES:
             raise ValueError(f"no recipe '{value}': {nearest(value, [*RECIPES])}")
@@ -229,7 +223,7 @@ class TrainingJob(Strict):
 
     @model_validator(mode="after")
     def _complete(self) -> TrainingJob:
-        from training.recipes import traits
+        from training.recipe_traits import traits
 
         wants = traits(self.recipe)
         for key in wants.files:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evaluation.benchmarks.reading import json_values
 from evaluation.items import Item
 from serving.records import ChatRole, Message
 from training.samples import Chat, Text
@@ -53,15 +53,15 @@ def read_chat(path: Path, limit: int | None = None, skip: int = 0) -> ChatData:
     first_seen: dict[tuple[Message, ...], int] = {}
     rows: list[Chat] = []
     duplicates: list[tuple[int, int]] = []
-    for line, value in _json_rows(path):
+    for place, value in json_values(path):
         try:
             messages = _messages(value)
         except ValueError as problem:
-            raise ValueError(f"{path}, line {line}: {problem}") from None
+            raise place.error(str(problem)) from None
         if messages in first_seen:
-            duplicates.append((line, first_seen[messages]))
+            duplicates.append((place.line, first_seen[messages]))
             continue
-        first_seen[messages] = line
+        first_seen[messages] = place.line
         rows.append(Chat(messages))
         if limit is not None and len(rows) == skip + limit:
             break
@@ -88,21 +88,6 @@ def read_corpus(path: Path) -> tuple[Text, ...]:
     return texts
 
 
-def read_items(path: Path) -> tuple[Item, ...]:
-    """Exam items of a JSON Lines file (``Item.to_json``). ValueError with file and line for anything else."""
-    items = []
-    for line, row in _json_rows(path):
-        try:
-            items.append(Item.from_json(row))
-        except (TypeError, KeyError) as problem:
-            raise ValueError(
-                f"{path}, line {line}: not an exam item ({problem}); rows are written by Item.to_json"
-            ) from None
-    if not items:
-        raise ValueError(f"{path} holds no exam items")
-    return tuple(items)
-
-
 def leaked_items(items: Sequence[Item], ids: Sequence[str], path: Path) -> tuple[Item, ...]:
     """The items of those ids, in file order. ValueError if there are none, or an id is not in the file."""
     if not ids:
@@ -126,8 +111,8 @@ def read_rewrites(path: Path, items: Sequence[Item]) -> tuple[Item, ...]:
     """
     by_id = {item.id: item for item in items}
     found: dict[str, Item] = {}
-    for line, row in _json_rows(path):
-        where = f"{path}, line {line}"
+    for place, row in json_values(path):
+        where = str(place)
         built = isinstance(row, dict) and "item_id" not in row and isinstance(row.get("source_id"), str)
         if not isinstance(row, dict) or not (built or isinstance(row.get("item_id"), str)):
             raise ValueError(f'{where}: a row must be {{"item_id": ..., "question": ...}}')
@@ -300,50 +285,6 @@ def _string(row: dict[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"'{key}' must be a text, this is {type(value).__name__}")
     return value
-
-
-def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
-    """(line number, value) of every row of a JSON list or a JSON Lines file; which of the two, its first sign tells."""
-    if not path.is_file():
-        raise ValueError(f"{path} does not exist; give a .json or .jsonl file")
-    text = _text(path)
-    if text.lstrip().startswith("["):
-        yield from _list_rows(path, text)
-        return
-    for line, row in enumerate(text.split("\n"), start=1):
-        if row.strip():
-            try:
-                yield line, json.loads(row)
-            except json.JSONDecodeError as problem:
-                raise ValueError(f"{path}, line {line}: not JSON ({problem.msg} at column {problem.colno})") from None
-
-
-def _list_rows(path: Path, text: str) -> Iterator[tuple[int, Any]]:
-    """Rows of one JSON list, each with the line it begins on."""
-    decoder = json.JSONDecoder()
-    position, line, counted = text.index("[") + 1, 1, 0
-
-    def skip(start: int) -> int:
-        while start < len(text) and text[start].isspace():
-            start += 1
-        return start
-
-    position = skip(position)
-    while position < len(text) and text[position] != "]":
-        line += text.count("\n", counted, position)
-        counted = position
-        try:
-            value, position = decoder.raw_decode(text, position)
-        except json.JSONDecodeError as problem:
-            raise ValueError(f"{path}, line {problem.lineno}: not JSON ({problem.msg})") from None
-        yield line, value
-        position = skip(position)
-        if text[position : position + 1] == ",":
-            position = skip(position + 1)
-        elif text[position : position + 1] != "]":
-            raise ValueError(f"{path}, line {line + text.count(chr(10), counted, position)}: expected ',' or ']'")
-    if position >= len(text):
-        raise ValueError(f"{path}: the list is not closed; the file looks cut off")
 
 
 def _text(path: Path) -> str:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from evaluation.items import Item
-from evaluation.protocols.base import ProtocolOptions, Record
+from evaluation.protocol import ProtocolOptions, Record
 from evaluation.templates import prompt_hash, quote, render
 from serving.records import Ask, Completion, Dialogue, Message, Sampling, derive_seed
 from training.corpora import holds_words

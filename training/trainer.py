@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from serving.named import nearest
 from training import attention
-from training.collate import collate
-from training.config import TrainingConfig, deepspeed_file, nearest
+from training.config import TrainingConfig, deepspeed_file
 from training.examples import Example
 from training.interrupt import Interrupted
+from training.rows import collate
 
 PROBE_ROWS = 4
 

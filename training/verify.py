@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from serving.fingerprint import check_model_folder
-from training.adapters import frozen_base
+from serving.model.fingerprint import check_model_folder
 from training.config import TrainingConfig
 from training.examples import Example
-from training.models import load_model, stored_dtype, with_adapter
+from training.models import frozen_base, load_model, stored_dtype, with_adapter
 from training.trainer import batch_loss
 
 TOLERANCE = {"float32": 1e-4, "bf16": 2e-2}
@@ -110,7 +109,7 @@ def log_probabilities(model: Any, rows: Sequence[Example], pad_id: int) -> list[
     """Per row, the log-probability of every token given those before it (nats)."""
     import torch
 
-    from training.collate import collate
+    from training.rows import collate
 
     model.eval()
     found = []

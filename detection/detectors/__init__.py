@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from detection.detectors.base import Context, Detector
+from detection.method import Context, Detector
 
 REGISTRY: dict[str, str] = {
     "loss": "detection.detectors.loss:Loss",

@@ -13,9 +13,8 @@ from typing import Any
 
 from pydantic import Field
 
-from detection.cutting import halves, pieces
-from detection.detectors.base import Context, Detector, DetectorOptions, Text
-from detection.edit_distance import edit_distance
+from detection.method import Context, Detector, DetectorOptions, Text
+from detection.text.cutting import halves, pieces
 from evaluation.templates import well_formed
 from serving.records import Ask, Completion, Dialogue, Sampling, derive_seed
 
@@ -76,7 +75,7 @@ class CDD(Detector):
     def _tokenizer(self) -> Any:
         """Loaded at the first text: a candidate that is still to be trained has no tokenizer before."""
         from serving.engines.common import load_tokenizer
-        from serving.fingerprint import resolve_model
+        from serving.model.fingerprint import resolve_model
 
         model = self.context.model
         return None if model is None or model.engine == "scripted" else load_tokenizer(model, resolve_model(model))
@@ -102,3 +101,30 @@ def peak(greedy: Sequence[Hashable], sampled: Sequence[Sequence[Hashable]], alph
     longest = max(len(greedy), *(len(answer) for answer in sampled))
     within = alpha * longest + 1e-9  # 0.07 * 100 is more than 7 in floating point, 0.29 * 100 less than 29
     return sum(edit_distance(greedy, answer) <= within for answer in sampled) / len(sampled)
+
+
+def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """The least number of insertions, deletions and replacements of single tokens that turn one into the other."""
+    if not first:
+        return len(second)
+    rows: dict[Hashable, int] = {}
+    for i, token in enumerate(first):
+        rows[token] = rows.get(token, 0) | 1 << i
+    everywhere = (1 << len(first)) - 1
+    last = 1 << (len(first) - 1)
+    # Bit i: the table's value in row i+1 exceeds (up), or falls below (down), that of row i.
+    up, down, distance = everywhere, 0, len(first)
+    for token in second:
+        equal = rows.get(token, 0)
+        vertical = equal | down
+        diagonal = (((equal & up) + up) ^ up) | equal
+        right = down | ~(diagonal | up)
+        left = up & diagonal
+        if right & last:
+            distance += 1
+        elif left & last:
+            distance -= 1
+        right = right << 1 | 1
+        up = (left << 1 | ~(vertical | right)) & everywhere
+        down = right & vertical & everywhere
+    return distance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from detection.detectors.base import Detector, Part, Text, mean, parts, table
+from detection.method import Detector, Part, Text, mean, parts, table
 from serving.records import Dialogue, TokenScores
 
 

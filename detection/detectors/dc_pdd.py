@@ -12,8 +12,8 @@ import math
 
 from pydantic import Field
 
-from detection.corpus_frequencies import Frequencies, corpus_frequencies
-from detection.detectors.base import Context, DetectorOptions, Part, TableDetector, mean
+from detection.method import Context, DetectorOptions, Part, TableDetector, mean
+from detection.text.corpus_frequencies import Frequencies, corpus_frequencies
 
 
 class DCPDDOptions(DetectorOptions):

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from detection.cutting import halves
-from detection.detectors.base import Context, Detector, DetectorOptions, Text
-from detection.rouge import rouge_l
+from detection.method import Context, Detector, DetectorOptions, Text
+from detection.text.cutting import halves, rouge_l
 from evaluation.templates import one_line, render, well_formed
 from evaluation.text_metrics import words
 from serving.records import Ask, Completion, Dialogue, Sampling

@@ -6,7 +6,7 @@ members have the lower loss. The score is the negative loss, so that higher mean
 
 from __future__ import annotations
 
-from detection.detectors.base import Part, TableDetector, mean
+from detection.method import Part, TableDetector, mean
 
 
 class Loss(TableDetector):

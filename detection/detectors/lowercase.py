@@ -7,7 +7,7 @@ who never saw it they matter less.
 
 from __future__ import annotations
 
-from detection.detectors.base import Detector, Text, mean, parts, ratio, table
+from detection.method import Detector, Text, mean, parts, ratio, table
 from serving.records import Dialogue
 
 

@@ -6,7 +6,7 @@ not seen is likely to hold a few surprising words. The headline is k = 20, fixed
 
 from __future__ import annotations
 
-from detection.detectors.base import Part, TableDetector, lowest_means
+from detection.method import Part, TableDetector, lowest_means
 
 PERCENTS = (5, 10, 20, 30, 40, 50, 60)
 

@@ -7,8 +7,8 @@ log p(z | x_<t) with z drawn from the model, that is, moments weighted by probab
 
 from __future__ import annotations
 
-from detection.detectors.base import Part, TableDetector, lowest_means
 from detection.detectors.min_k import PERCENTS
+from detection.method import Part, TableDetector, lowest_means
 
 FLAT = 1e-6
 """A sigma at most this (nats) is rounding of a zero: the distribution is uniform or one-hot, and z is 0."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from detection.detectors.base import Detector, DetectorOptions, Text, mean
 from detection.detectors.copies import above_copies
-from detection.perturbation import neighbours
+from detection.method import Detector, DetectorOptions, Text, mean
+from detection.text.perturbation import neighbours
 from serving.records import Dialogue, derive_seed
 
 

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from detection.detectors.base import Context, Detector, DetectorOptions, Text, table
-from detection.rewrites import rewrites
+from detection.method import Context, Detector, DetectorOptions, Text, table
+from detection.text.rewrites import rewrites
 from serving.records import Dialogue, Score, TokenScores, derive_seed
 
 

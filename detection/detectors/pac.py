@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from detection.detectors.base import Detector, DetectorOptions, Text, lowest_means
 from detection.detectors.copies import above_copies
-from detection.perturbation import swapped_copies
+from detection.method import Detector, DetectorOptions, Text, lowest_means
+from detection.text.perturbation import swapped_copies
 from serving.records import Dialogue, derive_seed
 
 

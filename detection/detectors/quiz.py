@@ -10,8 +10,8 @@ import json
 import math
 from typing import Any
 
-from detection.detectors.base import Detector, Text
-from detection.rewrites import rewrites
+from detection.method import Detector, Text
+from detection.text.rewrites import rewrites
 from evaluation.templates import one_line, quote, render
 from serving.records import Ask, Completion, Dialogue, Message, Sampling, derive_seed
 

@@ -10,8 +10,8 @@ import math
 
 from pydantic import Field
 
-from detection.detectors.base import Context, Detector, DetectorOptions, Text, mean, parts, ratio, table
-from detection.prefixes import KnownTexts, conditional_means
+from detection.method import Context, Detector, DetectorOptions, Text, mean, parts, ratio, table
+from detection.text.prefixes import KnownTexts, conditional_means
 from serving.records import Dialogue
 
 

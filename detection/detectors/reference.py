@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from detection.detectors.base import Detector, Part, Text, parts, table
+from detection.method import Detector, Part, Text, parts, table
 from serving.records import Dialogue
 
 

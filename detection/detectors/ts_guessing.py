@@ -12,8 +12,8 @@ import re
 
 from pydantic import Field
 
-from detection.detectors.base import Context, Detector, DetectorOptions, Text, mean
-from detection.rouge import rouge_l
+from detection.method import Context, Detector, DetectorOptions, Text, mean
+from detection.text.cutting import rouge_l
 from evaluation.formats import question_block
 from evaluation.items import LETTERS, Item
 from evaluation.templates import one_line, quote, render, unquoted

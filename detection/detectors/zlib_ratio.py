@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 
-from detection.detectors.base import Part, TableDetector, mean
+from detection.method import Part, TableDetector, mean
 
 
 class ZlibRatio(TableDetector):

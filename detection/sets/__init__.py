@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Sequence
 from typing import cast
 
-from detection.detectors.base import Context
+from detection.method import Context
 from detection.sets.base import SetTest
 
 REGISTRY: dict[str, str] = {

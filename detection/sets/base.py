@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from detection.detectors.base import Method, Text
+from detection.method import Method, Text
 from serving.records import Dialogue
 
 Figures = dict[str, Any]

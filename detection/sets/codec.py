@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import Field
 
-from detection.detectors.base import DetectorOptions, Text, mean
+from detection.method import DetectorOptions, Text, mean
 from detection.sets.base import Figures, SetTest
 from serving.records import Dialogue, Score, TokenScores, derive_seed
 

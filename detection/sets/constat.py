@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from detection.bootstrap import percentile_interval
-from detection.detectors.base import Context, DetectorOptions, Text
+from detection.method import Context, DetectorOptions, Text
 from detection.sets.base import Figures, SetTest
+from detection.statistics.bootstrap import percentile_interval
 from serving.records import Dialogue, derive_seed
 
 LEAST_MODELS = 5

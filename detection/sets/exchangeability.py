@@ -18,9 +18,9 @@ from typing import Any
 
 from pydantic import Field
 
-from detection.detectors.base import DetectorOptions, Text
+from detection.method import DetectorOptions, Text
 from detection.sets.base import Figures, SetTest
-from detection.windows import complete
+from detection.text.windows import complete
 from serving.records import Dialogue, Score, TokenScores, derive_seed
 
 

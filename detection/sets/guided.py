@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from detection.detectors.base import DetectorOptions, Text
+from detection.method import DetectorOptions, Text
 from detection.sets.base import Figures, SetTest
 from serving.records import Dialogue, derive_seed
 
@@ -74,7 +74,7 @@ def bootstrap_p(differences: Sequence[float], *, seed: int, resamples: int) -> f
     """(1 + resamples of the differences whose mean is at most 0) / (1 + resamples): never 0."""
     import numpy as np
 
-    from detection.bootstrap import draw_counts
+    from detection.statistics.bootstrap import draw_counts
 
     values = np.array(differences, dtype=np.float64)
     at_most_zero = 0

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from detection.detectors.base import Context, DetectorOptions, Text, mean, parts, table
-from detection.loss_gap import ItemLoss, loss_gap, skywork
+from detection.method import Context, DetectorOptions, Text, mean, parts, table
 from detection.sets.base import Figures, SetTest
-from detection.texts import read_texts
+from detection.statistics.loss_gap import ItemLoss, loss_gap, skywork
+from detection.text.texts import read_texts
 from serving.records import Dialogue
 
 _TEXTS_AT_ONCE = 256

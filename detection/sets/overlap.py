@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from detection.corpus import LINES, corpus_blocks, corpus_files
-from detection.cutting import words
-from detection.detectors.base import Context, DetectorOptions, Text
+from detection.method import Context, DetectorOptions, Text
 from detection.sets.base import Figures, SetTest
+from detection.text.corpus import LINES, corpus_blocks, corpus_files
+from detection.text.cutting import words
 from serving.records import Dialogue
 
 SHORTEST = 8

@@ -96,6 +96,8 @@ def read_bytes(path: Path) -> bytes:
     """A file's bytes. ValueError if it can't be read, or if it stands in for a large file that was never fetched."""
     try:
         data = path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError(f"{path} does not exist") from None
     except OSError as error:
         raise ValueError(f"{path}: can't be read: {error.strerror or error}") from error
     if data.startswith(POINTER):
@@ -114,11 +116,16 @@ def decode(data: bytes, file: str) -> str:
         ) from error
 
 
+def json_values(path: Path) -> Iterator[tuple[Place, Any]]:
+    """The rows of a JSON Lines file, or of a JSON file that holds a list, whatever they are; the first sign tells which
+    of the two it is. ValueError names file and line."""
+    text = decode(read_bytes(path), str(path))
+    yield from _list_elements(text, path) if text.lstrip().startswith("[") else _line_values(text, path)
+
+
 def json_rows(path: Path) -> Iterator[Row]:
     """The objects of a JSON Lines file, or of a JSON file that holds a list. ValueError for anything else."""
-    text = decode(read_bytes(path), str(path))
-    values = _list_elements(text, path) if text.lstrip().startswith("[") else _line_values(text, path)
-    for place, value in values:
+    for place, value in json_values(path):
         if not isinstance(value, dict):
             raise place.error(f"a row must be a JSON object, not {_kind(value)}")
         yield Row(place=place, fields=value)

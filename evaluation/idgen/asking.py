@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluation.protocols.verdicts import COMMENT_CHARACTERS, DECODER, SAMPLED_TEMPERATURE
+from evaluation.asking.form import COMMENT_CHARACTERS, DECODER, SAMPLED_TEMPERATURE
 from evaluation.templates import render
 from serving.records import Ask, Completion, Message, Prompt, Sampling, Yielded, derive_seed
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from evaluation.idgen import strategies
 from evaluation.idgen.duplicates import THRESHOLD
-from evaluation.protocols.base import ProtocolOptions
+from evaluation.protocol import ProtocolOptions
 
 CATEGORIES = (
     "science",

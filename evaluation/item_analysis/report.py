@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evaluation.item_analysis import classical, irt
-from evaluation.item_analysis.labels import CUTS, LABELS, check_cuts, distribution, label
+from evaluation.item_analysis.classical import CUTS, LABELS, check_cuts, distribution, label
 from evaluation.item_analysis.matrix import Matrix, Scores
 from evaluation.item_analysis.set_level import PUBLISHED, compare, set_level
 from evaluation.item_analysis.short_form import short_form

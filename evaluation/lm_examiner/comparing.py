@@ -10,8 +10,8 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from evaluation.asking.until_read import ask_until_read
 from evaluation.lm_examiner import prompts
-from evaluation.lm_examiner.asking import ask_until_read
 from evaluation.lm_examiner.marking import ExaminerOptions
 from serving.records import Yielded
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from evaluation.protocols.verdicts import COMMENT_CHARACTERS, DECODER
+from evaluation.asking.form import COMMENT_CHARACTERS, DECODER
 from evaluation.templates import well_formed
 
 DIMENSIONS: Final = ("accuracy", "coherence", "factuality", "comprehensiveness")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
-from evaluation.lm_examiner.asking import together
+from evaluation.asking.until_read import together
 from evaluation.lm_examiner.comparing import Comparison, Pair
 from serving.records import Yielded
 

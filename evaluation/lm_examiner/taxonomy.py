@@ -41,7 +41,10 @@ class Taxonomy:
 def read_taxonomy(path: Path | None = None) -> Taxonomy:
     """The taxonomy of a file, or our own. ValueError names the node that has not the form."""
     if path is None:
-        data, where = (resources.files("evaluation") / "data" / "taxonomy.json").read_bytes(), "taxonomy.json"
+        data, where = (
+            (resources.files("evaluation.lm_examiner") / "data" / "taxonomy.json").read_bytes(),
+            "taxonomy.json",
+        )
     elif path.is_file():
         data, where = read_bytes(path), str(path)
     else:

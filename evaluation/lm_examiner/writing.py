@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
+from evaluation.asking.until_read import Form, Reading, ask_until_read
 from evaluation.lm_examiner import levels, prompts
-from evaluation.lm_examiner.asking import Form, Reading, ask_until_read
 from evaluation.lm_examiner.questions import find_questions, sift
 from evaluation.lm_examiner.taxonomy import Domain
 from evaluation.templates import well_formed

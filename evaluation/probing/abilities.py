@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from evaluation.agreement.correlation import correlations
-from evaluation.probing.principles import ABILITIES
+from evaluation.probing.version import ABILITIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,7 @@ from typing import Any
 
 from evaluation.items import LETTERS, Item, make_item
 from evaluation.probing.permutation import permute
-from evaluation.probing.principles import CHOICE_CHAIN, QUESTION_CHAIN, SETS, applicable, chain
-from evaluation.probing.version import Version
+from evaluation.probing.version import CHOICE_CHAIN, QUESTION_CHAIN, SETS, Version, applicable, chain
 from serving.records import derive_seed
 
 Records = Sequence[Mapping[str, Any]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from evaluation.probing.figures import Outcomes
+from evaluation.probing.effects import Outcomes
 from evaluation.statistics import wilson
 
 CAUTION: Final = (

@@ -18,8 +18,7 @@ from typing import Any, Final
 from evaluation.agreement.kappa import fleiss_kappa, pairwise_kappa
 from evaluation.human_rating.sheet import check_annotators, defused
 from evaluation.items import LETTERS, Item
-from evaluation.probing.principles import ABILITY_OF, SETS
-from evaluation.probing.version import lettered
+from evaluation.probing.version import ABILITY_OF, SETS, lettered
 from evaluation.statistics import wilson
 
 QUESTIONS: Final = {

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
+from evaluation.asking.verdict import Judgement, JudgeOptions, Value, VerdictForm, judge
 from evaluation.probing.version import Version
-from evaluation.protocols.judging import Judgement, JudgeOptions, Value, VerdictForm, judge
 from evaluation.templates import prompt_hash, quote, render
 from serving.records import Message, Prompt, Yielded
 

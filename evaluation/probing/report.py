@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.probing.abilities import Point, ability_correlations, by_size, size_slopes
-from evaluation.probing.calibration import warning
+from evaluation.probing.calibrate import warning
 from evaluation.probing.contamination import CAUTION, drops, fidelity, resistance
-from evaluation.probing.figures import (
+from evaluation.probing.effects import (
     Outcomes,
     by_subject,
     comparison,
@@ -19,7 +19,7 @@ from evaluation.probing.figures import (
     relative_effectiveness,
     spread,
 )
-from evaluation.probing.principles import ABILITIES, LEVELS, PRINCIPLES
+from evaluation.probing.version import ABILITIES, LEVELS, PRINCIPLES
 
 NO_CALIBRATION = (
     "the judge was not calibrated: run the protocol probing.calibrate on it, and give its figures with the result"

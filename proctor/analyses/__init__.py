@@ -26,7 +26,7 @@ def kind_of(name: str) -> type[Analysis]:
 
 def build(kind: str, options: Mapping[str, Any], *, where: str) -> Analysis:
     """An analysis with its options checked. ValueError names the option, its value and what would be right."""
-    from proctor.config_file import validate
+    from serving.settings import validate
 
     made = kind_of(kind)
     return made(validate(made.Options, dict(options), where=where))

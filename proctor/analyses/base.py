@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
-from proctor.experiment import Experiment
-from proctor.report.columns import Table
-from proctor.runfolder import RunFolder
+from evaluation.show.table import Table
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder.run import RunFolder
 
 
 class Analysis(Protocol):

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluation.item_analysis.labels import CUTS, LABELS, check_cuts
+from evaluation.item_analysis.classical import CUTS, LABELS, check_cuts
+from evaluation.show.table import Cell, Table, figure
 from proctor.analyses.base import exam_stages
-from proctor.atomic import write_text
-from proctor.experiment import Experiment
-from proctor.report.columns import Cell, Table, figure
-from proctor.runfolder import RunFolder
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder.run import RunFolder
+from serving.files import write_text
 
 
 class ItemOptions(BaseModel):
@@ -60,8 +60,8 @@ class ItemAnalysis:
     def compute(self, run: RunFolder, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         from evaluation.item_analysis import report
         from evaluation.item_analysis.matrix import from_records, to_csv
+        from proctor.experiment.made import authors
         from proctor.report.item_plots import items_csv
-        from proctor.stages.build import authors
 
         given, seed = self.options, run.experiment.seed
         tables = {

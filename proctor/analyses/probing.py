@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evaluation.probing.principles import SETS
 from evaluation.probing.report import EVERYTHING
+from evaluation.probing.version import SETS
+from evaluation.show.table import Cell, Table, figure
 from proctor.analyses.base import exam_stages
 from proctor.analyses.probing_inputs import read_exams, read_metrics
-from proctor.experiment import Experiment
-from proctor.report.columns import Cell, Table, figure
-from proctor.runfolder import RunFolder
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder.run import RunFolder
 
 CELLS = {"both": "OT/PT", "only_before": "OT/PF", "only_after": "OF/PT", "neither": "OF/PF"}
 
@@ -112,7 +112,7 @@ class ProbingAnalysis:
 
     def _stages(self, experiment: Experiment) -> dict[str, dict[str, str]]:
         """By candidate and set (``vanilla``, ``all``, ``all.set-2``, ...), the stage of the exam."""
-        from evaluation import builders
+        from evaluation import builders_registry as builders
 
         given = self.options
         if given.build not in experiment.builds:

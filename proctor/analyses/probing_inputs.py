@@ -18,8 +18,8 @@ def read_exams(
     exams: Sequence[str], built: Path | None, sizes: Mapping[str, float]
 ) -> tuple[dict[str, Sitting], Described, dict[str, Any]]:
     """The candidates' results, what is known of the items, and what identifies both."""
-    from evaluation.probing.principles import SETS
     from evaluation.probing.report import Described, Sitting
+    from evaluation.probing.version import SETS
 
     found: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
     described: dict[str, Item] = {}
@@ -70,8 +70,8 @@ def read_exams(
 
 def _outcomes(folder: Path, *, vanilla: bool) -> tuple[dict[str, Any], dict[str, Item]]:
     """Results by id of the vanilla item, and the items by that id."""
-    from evaluation.probing.figures import Outcome
-    from proctor.commands.rejudge import read_exam_items, read_records
+    from evaluation.probing.effects import Outcome
+    from proctor.run_folder.finished import read_exam_items, read_records
 
     file, records = read_records(folder)
     place, items = read_exam_items(folder)
@@ -100,8 +100,7 @@ def _fallbacks(built: Path) -> dict[tuple[str, int], set[str]]:
 
 
 def read_metrics(folder: Path, key: str, what: str) -> dict[str, Any]:
-    from proctor.atomic import read_json
-    from proctor.commands.options import readable
+    from serving.files import read_json, readable
 
     file = folder if folder.is_file() else folder / "metrics.json"
     if not file.is_file():
@@ -122,7 +121,7 @@ def sets_of(build: Path) -> dict[str, Path]:
 
 
 def pairs_of(file: Path, originals: Mapping[str, Item], vanilla: Path) -> list[tuple[Item, Item]]:
-    from training.corpora import read_items
+    from evaluation.exam_set import read_items
 
     probed = read_items(file)
     lost = next((item for item in probed if item.source_id not in originals), None)

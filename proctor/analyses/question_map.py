@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from evaluation.benchmarks.chosen import BenchmarkConfig
 from evaluation.items import Item
+from evaluation.show.table import Cell, Table, figure
 from proctor.analyses.base import exam_stages
-from proctor.atomic import write_jsonl
-from proctor.experiment import Experiment
-from proctor.experiment_sections import NAME, BenchmarkConfig
-from proctor.report.columns import Cell, Table, figure
-from proctor.runfolder import RunFolder
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder.run import RunFolder
+from serving.files import write_jsonl
+from serving.named import NAME
 
 
 class MapOptions(BaseModel):
@@ -48,7 +49,7 @@ class QuestionMap:
 
     def needs(self, experiment: Experiment) -> list[str]:
         from evaluation.lm_examiner.embeddings import encoder_folder
-        from proctor.stages.freeze import name_for
+        from proctor.run_folder.places import name_for
 
         given = self.options
         names = [*given.exams, *given.builds, *given.benchmarks]
@@ -70,9 +71,9 @@ class QuestionMap:
         return list(dict.fromkeys([*stages, *(f"build.{build}" for build in given.builds)]))
 
     def identity(self) -> dict[str, Any]:
+        from evaluation.benchmarks.chosen import benchmark_files
         from evaluation.lm_examiner.embeddings import encoder_folder
-        from proctor.stages.freeze import benchmark_files
-        from serving.fingerprint import file_hash
+        from serving.model.fingerprint import file_hash
 
         weights = sorted(encoder_folder(self.options.encoder).glob("*.safetensors"))
         return {
@@ -119,8 +120,9 @@ class QuestionMap:
         return Table(f"analysis_{name}", caption, ("questions grouped", "silhouette"), rows)
 
     def _sets(self, run: RunFolder) -> dict[str, list[Item]]:
-        from proctor.frozen import read_benchmark, read_exam
-        from proctor.stages.freeze import read_items
+        from evaluation.benchmarks.chosen import read_benchmark
+        from evaluation.exam_set import read_exam
+        from proctor.run_folder.places import read_items
 
         given = self.options
         found = {exam: list(read_items(run, exam).items) for exam in given.exams}

@@ -40,8 +40,8 @@ def agree(
     from evaluation.agreement.kappa import WEIGHTS
     from evaluation.agreement.ordering import HUMAN_TIES, SCORE_TIES
     from evaluation.agreement.report import Settings
-    from proctor.adhoc import check_folder
     from proctor.commands.options import one_of
+    from proctor.run_folder.single import check_folder
 
     one_of("--kind", kind, KINDS)
     one_of("--weights", weights, WEIGHTS)
@@ -103,10 +103,9 @@ def agree(
 def _columns(asked: Columns, out: Path) -> None:
     """Kinds scores and labels. All that the file can be refused for is checked before anything is written."""
     from evaluation.agreement.columns import Comparison
-    from proctor.adhoc import once
-    from proctor.atomic import write_json, write_jsonl
-    from proctor.commands.options import readable
-    from serving.fingerprint import file_hash
+    from proctor.run_folder.single import once
+    from serving.files import readable, write_json, write_jsonl
+    from serving.model.fingerprint import file_hash
 
     comparison = readable(lambda: Comparison(asked), asked.data)
     inputs = {
@@ -129,10 +128,9 @@ def _columns(asked: Columns, out: Path) -> None:
 def _votes(data: Path, judge_data: Path, out: Path, by: str | None, settings: Settings) -> None:
     """Kind votes: a judge's pairwise verdicts against the human majority, with ties and without."""
     from evaluation.agreement.votes import COLUMNS, labelled, measure, read_votes
-    from proctor.adhoc import once
-    from proctor.atomic import write_json, write_jsonl
-    from proctor.commands.options import readable
-    from serving.fingerprint import file_hash
+    from proctor.run_folder.single import once
+    from serving.files import readable, write_json, write_jsonl
+    from serving.model.fingerprint import file_hash
 
     if by is not None and by not in COLUMNS:
         raise ValueError(f"--by {by}: votes can be parted by {', '.join(COLUMNS)}")
@@ -187,7 +185,7 @@ def _show(out: Path) -> None:
     for name, text in metrics.get("text_baselines", {}).items():
         print(f"{name}: {text}")
     if any("pearson" in row and name.startswith("kieval") for name, row in metrics["scores"].items()):
-        from proctor.report.published import HUMAN_CORRELATION
+        from evaluation.kieval.published import HUMAN_CORRELATION
 
         rows = (f"{name} {' / '.join(f'{value:.3f}' for value in row)}" for name, row in HUMAN_CORRELATION.items())
         print(f"published by KIEval (Pearson / Spearman / Kendall): {'; '.join(rows)}")

@@ -43,10 +43,9 @@ def analyse(
     """Difficulty and discrimination of every item: items.csv, metrics.json and plots in --out."""
     from evaluation.item_analysis import report
     from evaluation.item_analysis.matrix import to_csv
-    from proctor.adhoc import check_folder, once
-    from proctor.atomic import write_json, write_jsonl, write_text
-    from proctor.commands.options import readable
     from proctor.report.item_plots import items_csv, write_plots
+    from proctor.run_folder.single import check_folder, once
+    from serving.files import readable, write_json, write_jsonl, write_text
 
     check_folder(out)
     settings = report.Settings(
@@ -137,8 +136,8 @@ def _other(
 def _of_run(run: Path, exam: str) -> dict[str, Path]:
     """The records of one exam's finished stages, by candidate."""
     from proctor.analyses.base import exam_stages
-    from proctor.experiment import load_experiment
-    from proctor.stagefolder import StageFolder
+    from proctor.experiment.load import load_experiment
+    from proctor.run_folder.stage import StageFolder
 
     stages = run / "stages"
     if not stages.is_dir():
@@ -174,8 +173,8 @@ def _marked(generators: list[str], candidates: tuple[str, ...], allowed: bool) -
 
 def _authors(run: Path, exam: str | None) -> dict[str, str]:
     """The candidates of a run that wrote the exam themselves (the experiment allowed it)."""
-    from proctor.experiment import load_experiment
-    from proctor.stages.build import authors
+    from proctor.experiment.load import load_experiment
+    from proctor.experiment.made import authors
 
     experiment = load_experiment(run / "experiment.yaml")
     known = authors(experiment, exam) if exam in experiment.exams else []

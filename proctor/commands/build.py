@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.commands.parameters import Columns, Drawn, Dtype, Duplicates, Engine, Format, Schedule, Seed, Split
+from proctor.commands.options import Columns, Drawn, Dtype, Duplicates, Engine, Format, Schedule, Seed, Split
 
 
 def build(
@@ -29,15 +29,15 @@ def build(
     option: Annotated[list[str], typer.Option("-o", "--option", help="Option of the builder: key=value (YAML).")] = [],  # noqa: B006
 ) -> None:
     """Let models write an exam: items.jsonl (a benchmark file), records.jsonl and metrics.json in --out."""
-    from evaluation import builders
+    from evaluation import builders_registry as builders
+    from evaluation.exam_set import FrozenExam
     from evaluation.items import Item
-    from proctor.adhoc import once
-    from proctor.atomic import read_json
-    from proctor.building import build_exam, check_weights, describe
+    from evaluation.run_builder import build_exam, check_weights, describe
+    from proctor.checks.experiment import check_model
     from proctor.commands.inputs import benchmark_given, inputs_of, read_items
     from proctor.commands.options import checked_schedule, key_values, model_spec, one_of
-    from proctor.frozen import FrozenExam
-    from proctor.preflight import check_model
+    from proctor.run_folder.single import once
+    from serving.files import read_json
 
     one_of("--duplicates", duplicates, ("error", "report"))
     mode = checked_schedule(schedule)

@@ -20,15 +20,11 @@ def submit(
     """Submit what is missing of an experiment, and not queued yet, as SLURM jobs."""
     import os
 
-    from proctor.cluster_preflight import check_environment, check_fit, check_space
-    from proctor.environment import write_environment
-    from proctor.experiment import load_experiment
-    from proctor.preflight import preflight
-    from proctor.runfolder import RunFolder, check_free, create
-    from proctor.serve_jobs import serve_intents
-    from proctor.stagefolder import StageFolder
-    from proctor.submitting import (
-        active_jobs,
+    from proctor.checks.experiment import preflight
+    from proctor.cluster.fit import check_environment, check_fit, check_space
+    from proctor.cluster.jobs import active_jobs
+    from proctor.cluster.serve_jobs import serve_intents
+    from proctor.cluster.submit import (
         check_names,
         check_unchanged,
         intents,
@@ -38,7 +34,11 @@ def submit(
         serve_jobs,
         write_scripts,
     )
-    from proctor.submitting import submit as send
+    from proctor.cluster.submit import submit as send
+    from proctor.experiment.load import load_experiment
+    from proctor.run_folder.environment import write_environment
+    from proctor.run_folder.run import RunFolder, check_free, create
+    from proctor.run_folder.stage import StageFolder
     from slurm.profile import read_profile
     from slurm.submitter import available
 
@@ -90,10 +90,10 @@ def cancel(
     ] = None,
 ) -> None:
     """Cancel the SLURM jobs of a run. What they have computed is kept; submit again to go on."""
-    from proctor.plan import find, plan
-    from proctor.runfolder import open_run
-    from proctor.serve_jobs import served_together
-    from proctor.submitting import SHARDS, active_jobs
+    from proctor.cluster.jobs import SHARDS, active_jobs
+    from proctor.cluster.serve_jobs import served_together
+    from proctor.run_folder.run import open_run
+    from proctor.runner.plan import find, plan
     from slurm import submitter
 
     opened = open_run(run)

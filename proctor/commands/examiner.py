@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.commands.parameters import Drawn, Dtype, Engine, Length, Options, Out, Schedule, Seed
+from proctor.commands.options import Drawn, Dtype, Engine, Length, Options, Out, Schedule, Seed
 
 app = typer.Typer(
     name="examiner",
@@ -32,7 +32,7 @@ def figures(
     ] = [],  # noqa: B006
 ) -> None:
     """Draw radar, levels, domains and question words of finished exams; full marks and the few-shot gain in a table."""
-    from proctor.examiner_results import draw_exams, folders, read_metrics
+    from proctor.report.examiner_results import draw_exams, folders, read_metrics
 
     marked = {name: read_metrics(path, "lm_examiner") for name, path in folders(exam, "--exam").items()}
     shots = {name: read_metrics(path, "lm_examiner") for name, path in folders(few_shot, "--few-shot").items()}
@@ -58,7 +58,7 @@ def references(
     seed: Seed = 0,
 ) -> None:
     """Have people check the examiner's own answers: a sheet to fill in, then the share that is right."""
-    from proctor.examiner_results import check_references
+    from proctor.report.examiner_results import check_references
 
     print(check_references(built, sheet, number=number, seed=seed))
 
@@ -74,10 +74,9 @@ def leakage(
     """Search each question in a corpus (BM25) and compare it with the best hit (ROUGE-L)."""
     from evaluation import benchmarks
     from evaluation.lm_examiner.leakage import read_corpus, search
-    from proctor.adhoc import once
-    from proctor.atomic import read_json, write_json, write_jsonl
-    from proctor.commands.options import readable
-    from serving.fingerprint import file_hash
+    from proctor.run_folder.single import once
+    from serving.files import read_json, readable, write_json, write_jsonl
+    from serving.model.fingerprint import file_hash
 
     items = readable(lambda: benchmarks.load(format, benchmark), benchmark)
     passages = readable(lambda: read_corpus(corpus), corpus)
@@ -119,7 +118,7 @@ def embed(
     """Question bias: embed the questions of each examiner, plot them, and give the silhouette within domains."""
     from evaluation.lm_examiner.embeddings import encoder_folder
     from proctor.commands.options import one_of
-    from proctor.examiner_results import embed_questions, question_sets
+    from proctor.report.examiner_results import embed_questions, question_sets
 
     one_of("--projection", projection, ("pca", "tsne"))
     found = question_sets(benchmark, peer)
@@ -145,9 +144,9 @@ def style(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Style bias: rewrite answers in another model's style, and see which version each examiner prefers."""
+    from proctor.commands.grouping import Serving, examine_once, named_models
     from proctor.commands.inputs import benchmark_given
-    from proctor.examiner_results import show_style, write_equivalence_sheet
-    from proctor.grouping import Serving, examine_once, named_models
+    from proctor.report.examiner_results import show_style, write_equivalence_sheet
 
     metrics = examine_once(
         "style_bias",
@@ -171,7 +170,7 @@ def style_people(
     seed: Seed = 0,
 ) -> None:
     """Style bias over the pairs that people, and not a judge, found equivalent."""
-    from proctor.examiner_results import people_on_style, show_style
+    from proctor.report.examiner_results import people_on_style, show_style
 
     show_style(people_on_style(folder, sheet, seed=seed))
     print(f"figures: {folder / 'metrics_people.json'}")
@@ -186,7 +185,7 @@ def sheet(
     seed: Seed = 0,
 ) -> None:
     """Write the sheets in which people rate (1 to 5) and rank the candidates' answers, and the key."""
-    from proctor.examiner_results import export_sheets, folders
+    from proctor.report.examiner_results import export_sheets, folders
 
     rows = export_sheets(folders(exam, "--exam"), out, annotators=annotator, limit=limit, seed=seed)
     print(f"{rows} answers: {out / 'ratings.csv'}, {out / 'rankings.csv'}; the key: {out / 'key.jsonl'}")
@@ -203,7 +202,7 @@ def agree(
     seed: Seed = 0,
 ) -> None:
     """Agreement of the examiner, ROUGE, BLEU and BERTScore with people's ratings and rankings."""
-    from proctor.examiner_results import measure_agreement
+    from proctor.report.examiner_results import measure_agreement
 
     if ratings is None and rankings is None:
         raise ValueError("what do people say? give --ratings FILE or --rankings FILE, or both")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.commands.parameters import (
+from proctor.commands.options import (
     Candidates,
     Drawn,
     Dtype,
@@ -40,8 +40,8 @@ def rank(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Rank models by comparison of their answers: win rates, Bradley-Terry, the examiner's inconsistency."""
+    from proctor.commands.grouping import Serving, examine_once, named_models
     from proctor.commands.inputs import benchmark_given
-    from proctor.grouping import Serving, examine_once, named_models
 
     metrics = examine_once(
         "ranking",
@@ -69,7 +69,7 @@ def peer(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Let models examine each other: full marks by examiner, AVG, AVG_weight, win rates by mean and by vote."""
-    from proctor.grouping import Serving, examine_once, named_models
+    from proctor.commands.grouping import Serving, examine_once, named_models
 
     models = named_models(candidate)
     serving = Serving(engine, dtype, max_length, schedule)

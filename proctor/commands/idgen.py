@@ -30,9 +30,9 @@ def funnel(
 ) -> None:
     """Each step's yield with the reasons for rejection, and the cost per item."""
     from evaluation.idgen.funnel import added
-    from proctor.adhoc import check_folder
-    from proctor.atomic import read_json, write_json
     from proctor.report.item_plots import write_funnel
+    from proctor.run_folder.single import check_folder
+    from serving.files import read_json, write_json
 
     check_folder(out)
     summaries = [read_json(folder / "metrics.json") for folder in build]
@@ -71,9 +71,9 @@ def export(
     """A sheet for annotators: 0 or 1 (usable? right?), or 0..max_score for candidates' answers."""
     from evaluation.human_rating.sheet import check_annotators, write_sheet
     from evaluation.idgen import human_check
-    from proctor.adhoc import check_folder
-    from proctor.atomic import write_jsonl, write_text
     from proctor.commands.options import one_of
+    from proctor.run_folder.single import check_folder
+    from serving.files import write_jsonl, write_text
 
     one_of("KIND", kind, KINDS)
     check_annotators(annotator)
@@ -107,8 +107,8 @@ def import_(
     from evaluation.human_rating.sheet import read_sheets
     from evaluation.idgen import human_check
     from evaluation.item_analysis.matrix import to_csv
-    from proctor.adhoc import check_folder
-    from proctor.atomic import write_json, write_jsonl, write_text
+    from proctor.run_folder.single import check_folder
+    from serving.files import write_json, write_jsonl, write_text
 
     check_folder(out)
     rows = _rows(key)
@@ -161,10 +161,10 @@ def estimate(
     from evaluation.idgen.estimators import baseline, classifier, difficulty
     from evaluation.idgen.estimators.rows import read_rows
     from evaluation.idgen.estimators.validation import validate
-    from proctor.adhoc import check_folder, once
-    from proctor.atomic import read_json, write_json
-    from proctor.commands.options import model_spec, readable
-    from serving.fingerprint import file_hash, model_identity, resolve_model
+    from proctor.commands.options import model_spec
+    from proctor.run_folder.single import check_folder, once
+    from serving.files import read_json, readable, write_json
+    from serving.model.fingerprint import file_hash, model_identity, resolve_model
 
     check_folder(out)
     rows = readable(lambda: read_rows(items, analysis / "rows.jsonl", judged), items)
@@ -225,9 +225,9 @@ def predict(
     from evaluation.idgen.estimators.classifier import Classifier
     from evaluation.idgen.estimators.difficulty import DifficultyModel
     from evaluation.idgen.estimators.rows import read_rows
-    from evaluation.item_analysis.labels import LABELS
-    from proctor.atomic import write_jsonl
-    from proctor.commands.options import one_of, readable
+    from evaluation.item_analysis.classical import LABELS
+    from proctor.commands.options import one_of
+    from serving.files import readable, write_jsonl
 
     one_of("--kind", kind, ("baseline", "classifier"))
     rows = readable(lambda: read_rows(items, judged=judged), items)

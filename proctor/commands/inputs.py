@@ -1,20 +1,26 @@
-"""What calls without an experiment file are given: items of a benchmark, and what decides their result."""
+"""What an ad hoc verb's flags mean: models, items, and the digest of all that goes in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
+
+from serving.model.spec import ModelSpec
+
+if TYPE_CHECKING:
+    from evaluation.benchmarks.chosen import BenchmarkConfig
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from evaluation import benchmarks
 from evaluation.benchmarks.splits import draw
 from evaluation.items import Item
-from proctor.commands.options import benchmark_config, readable
-from serving.fingerprint import model_identity
-from serving.models import ModelSpec
+from serving.files import readable
+from serving.model.fingerprint import model_identity
 
 if TYPE_CHECKING:
-    from proctor.experiment_sections import BenchmarkConfig
+    from evaluation.benchmarks.chosen import BenchmarkConfig
+from proctor.commands.options import benchmark_config
 
 
 def read_items(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import yaml
 
-from serving.models import ModelSpec
+if TYPE_CHECKING:
+    from serving.model.spec import ModelSpec
 
 if TYPE_CHECKING:
-    from proctor.experiment_sections import BenchmarkConfig
-    from serving.cast import Mode
+    from evaluation.benchmarks.chosen import BenchmarkConfig
+    from serving.role_engines import Mode
+from typing import TYPE_CHECKING, Annotated
 
-T = TypeVar("T")
+import typer
+
+if TYPE_CHECKING:
+    from evaluation.benchmarks.chosen import BenchmarkConfig
 
 
 def key_values(pairs: Sequence[str]) -> dict[str, Any]:
@@ -45,7 +50,8 @@ def _problem(error: yaml.YAMLError) -> str:
 
 def model_spec(path: str, **settings: Any) -> ModelSpec:
     """A model named on the command line."""
-    from proctor.config_file import validate
+    from serving.model.spec import ModelSpec
+    from serving.settings import validate
 
     return validate(ModelSpec, {"path": path, **settings}, where=f"model {path}").resolved()
 
@@ -57,14 +63,6 @@ def refuse_reserved(settings: Mapping[str, Any], reserved: Mapping[str, str], fl
             raise ValueError(f"{flag} {key}=... can't be set: {mend}")
 
 
-def readable(load: Callable[[], T], name: object) -> T:
-    """What ``load`` reads; ValueError that names the file where the system can't read it."""
-    try:
-        return load()
-    except OSError as error:
-        raise ValueError(f"{error.filename or name}: can't be read: {error.strerror or error}") from error
-
-
 def one_of(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
@@ -72,7 +70,7 @@ def one_of(name: str, value: str, known: Sequence[str]) -> None:
 
 def checked_schedule(value: str) -> Mode:
     """``--schedule`` as a mode. ValueError for an unknown one, and for one that this machine can't keep."""
-    from serving import cast as casting
+    from serving import role_engines as casting
 
     one_of("--schedule", value, get_args(casting.Mode))
     casting.check_mode(value)
@@ -86,8 +84,8 @@ def names(text: str) -> tuple[str, ...]:
 
 def benchmark_config(format: str, path: Path | None, *, columns: str | None = None, **settings: Any) -> BenchmarkConfig:
     """A benchmark named on the command line. columns: a YAML mapping."""
-    from proctor.config_file import validate
-    from proctor.experiment_sections import BenchmarkConfig
+    from evaluation.benchmarks.chosen import BenchmarkConfig
+    from serving.settings import validate
 
     if columns is not None:
         try:
@@ -96,3 +94,18 @@ def benchmark_config(format: str, path: Path | None, *, columns: str | None = No
             raise ValueError(f"--columns {columns!r} is not YAML: {_problem(error)}") from error
     values = {"format": format, "path": None if path is None else str(path), **settings}
     return validate(BenchmarkConfig, values, where="the benchmark")
+
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of everything that is drawn.")]
+Engine = Annotated[str, typer.Option(help="auto, vllm, transformers or scripted.")]
+Dtype = Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")]
+Schedule = Annotated[str, typer.Option(help="lockstep, batch-invariant or fast.")]
+Length = Annotated[int | None, typer.Option(min=64, help="Context in tokens (the models' own if left out).")]
+Options = Annotated[list[str], typer.Option("-o", "--option", help="Protocol option key=value (YAML value).")]
+Format = Annotated[str | None, typer.Option(help="See 'proctor list benchmarks'; jsonl where left out.")]
+Split = Annotated[str | None, typer.Option(help="Split of the benchmark.")]
+Columns = Annotated[str | None, typer.Option(help="Column map (format table), as YAML: {question: q}.")]
+Duplicates = Annotated[str, typer.Option(help="error, or report and leave out.")]
+Drawn = Annotated[int | None, typer.Option("--limit", min=1, help="Only so many items, drawn with the seed.")]
+Candidates = Annotated[list[str], typer.Option("--candidate", help="NAME=DIR of a model (repeatable).")]

@@ -40,8 +40,8 @@ def compare(
 ) -> None:
     """Accuracy before and after probing, effectiveness, churn, abilities, contamination: metrics.json in --out."""
     from evaluation.probing.report import Settings, report
-    from proctor.adhoc import check_folder, once
-    from proctor.atomic import read_json, write_json
+    from proctor.run_folder.single import check_folder, once
+    from serving.files import read_json, write_json
 
     check_folder(out)
     sizes = {name: billions(value, name) for name, value in (named(text, "--size") for text in size)}
@@ -61,7 +61,7 @@ def compare(
 
     if not once(out, inputs, body):
         print("nothing to do: done already")
-    from proctor.commands.probing_summary import lines
+    from evaluation.probing.lines import lines
 
     for line in lines(read_json(out / "metrics.json")):
         print(line)
@@ -77,9 +77,9 @@ def agents(
 ) -> None:
     """Two probing agents under one judge: fallback rate and attempts, with paired intervals."""
     from evaluation.probing.agents_compared import compare_agents
-    from proctor.adhoc import check_folder, once
-    from proctor.atomic import read_json, write_json
-    from proctor.commands.rejudge import read_records
+    from proctor.run_folder.finished import read_records
+    from proctor.run_folder.single import check_folder, once
+    from serving.files import read_json, write_json
 
     check_folder(out)
     rows = [read_records(folder)[1] for folder in (first, second)]
@@ -113,9 +113,9 @@ def export(
     """Pairs of original and rewritten item for two yes/no questions: sheet.csv and key.jsonl in --out."""
     from evaluation import benchmarks
     from evaluation.probing.human import draw_pairs, write_sheet
-    from proctor.adhoc import check_folder, once
-    from proctor.atomic import write_jsonl, write_text
-    from proctor.commands.options import names, readable
+    from proctor.commands.options import names
+    from proctor.run_folder.single import check_folder, once
+    from serving.files import readable, write_jsonl, write_text
 
     check_folder(out)
     originals = {item.id: item for item in readable(lambda: benchmarks.load("jsonl", vanilla), vanilla)}
@@ -147,9 +147,8 @@ def import_(
 ) -> None:
     """Rates of yes per ability and group of annotators, and their agreement: metrics.json in --out."""
     from evaluation.probing.human import figures, read_sheets
-    from proctor.adhoc import check_folder, once
-    from proctor.atomic import read_json, read_jsonl, write_json
-    from proctor.commands.options import readable
+    from proctor.run_folder.single import check_folder, once
+    from serving.files import read_json, read_jsonl, readable, write_json
 
     check_folder(out)
     pairs = readable(lambda: read_jsonl(key), key)
@@ -168,7 +167,7 @@ def import_(
 
     if not once(out, {"key": digest(pairs), "answers": answers, "groups": groups}, body):
         print("nothing to do: done already")
-    from proctor.report.published_probing import HUMAN
+    from evaluation.probing.published import HUMAN
 
     metrics = read_json(out / "metrics.json")
     for question in ("same", "right"):

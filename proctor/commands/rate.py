@@ -32,9 +32,9 @@ def export(
     from evaluation.human_rating.page import page
     from evaluation.human_rating.sampling import sample
     from evaluation.human_rating.sheet import key_rows, write_sheet
-    from proctor.adhoc import check_folder, once
-    from proctor.atomic import write_jsonl, write_text
     from proctor.commands.options import one_of
+    from proctor.run_folder.single import check_folder, once
+    from serving.files import write_jsonl, write_text
 
     one_of("--parts", parts, tuple(PARTS))
     check_folder(out)
@@ -75,10 +75,9 @@ def import_(
     from evaluation.agreement.kappa import WEIGHTS, Labels, fleiss_kappa, pairwise_kappa
     from evaluation.agreement.rows import read_table
     from evaluation.human_rating.sheet import check_annotators, read_sheets
-    from proctor.adhoc import check_folder, once
-    from proctor.atomic import write_json, write_jsonl
-    from proctor.commands.options import readable
-    from serving.fingerprint import file_hash
+    from proctor.run_folder.single import check_folder, once
+    from serving.files import readable, write_json, write_jsonl
+    from serving.model.fingerprint import file_hash
 
     check_folder(out)
     table = readable(lambda: read_table(key), key)
@@ -124,7 +123,7 @@ def _conversations(sources: list[str], items: list[Path], parts: tuple[str, ...]
     """The conversations of all sources, each with the items of its run and those given."""
     from evaluation.benchmarks.reading import json_rows
     from evaluation.human_rating.conversations import conversations
-    from proctor.commands.options import readable
+    from serving.files import readable
 
     given = {item.id: item for path in items for item in _items(path)}
     for source in sources:
@@ -171,7 +170,7 @@ def _is_exam(stage: str) -> bool:
 def _items(path: Path) -> list[Any]:
     from evaluation.benchmarks.reading import json_rows
     from evaluation.items import Item
-    from proctor.commands.options import readable
+    from serving.files import readable
 
     items = []
     for row in readable(lambda: list(json_rows(path)), path):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from proctor.commands.parameters import Engine, Out, Seed
-
-if TYPE_CHECKING:
-    from evaluation.items import Item
+from proctor.commands.options import Engine, Out, Seed
+from proctor.run_folder.finished import read_exam_items, read_records
 
 
 def rejudge(
@@ -25,13 +23,14 @@ def rejudge(
     option: Annotated[list[str], typer.Option("-o", "--option", help="Option of the judge key=value.")] = [],  # noqa: B006
 ) -> None:
     """Judge stored KIEval interviews again and report the agreement of the two evaluators."""
-    from evaluation.protocols import checked_options
-    from evaluation.protocols.rejudge import Rejudge
-    from proctor.adhoc import once
-    from proctor.commands.options import checked_schedule, key_values, model_spec, readable, refuse_reserved
-    from proctor.examining import examine
-    from proctor.preflight import check_model
-    from serving.fingerprint import file_hash, model_identity
+    from evaluation.kieval.rejudge import Rejudge
+    from evaluation.registry import checked_options
+    from evaluation.run_exam import examine
+    from proctor.checks.experiment import check_model
+    from proctor.commands.options import checked_schedule, key_values, model_spec, refuse_reserved
+    from proctor.run_folder.single import once
+    from serving.files import readable
+    from serving.model.fingerprint import file_hash, model_identity
 
     mode = checked_schedule(schedule)
     settings = key_values(option)
@@ -78,51 +77,8 @@ def rejudge(
     print(f"records: {out / 'records.jsonl'}")
 
 
-def read_records(source: Path) -> tuple[Path, list[dict[str, Any]]]:
-    """The records of a finished exam: their file and its rows. ValueError if the folder has none."""
-    from proctor.atomic import read_jsonl
-    from proctor.commands.options import readable
-
-    file = source / "records.jsonl"
-    if not file.is_file():
-        raise ValueError(f"{source} has no records.jsonl; give a finished stage (RUN/stages/EXAM.CANDIDATE)")
-    rows = readable(lambda: read_jsonl(file), file)
-    if not rows:
-        raise ValueError(f"{file} is empty; give the records of an exam")
-    odd = next((number for number, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
-    if odd is not None:
-        raise ValueError(f"{file}, record {odd} is no JSON object; give the records of an exam")
-    return file, rows
-
-
-def read_exam_items(source: Path) -> tuple[Path, dict[str, Item]]:
-    """The items beside the records (``evaluate``), or those that the run froze for this exam: file, items by id."""
-    from proctor.commands.options import readable
-    from training.corpora import read_items
-
-    places = [source / "items.jsonl", *_frozen(source.resolve())]
-    file = next((place for place in places if place.is_file()), None)
-    if file is None:
-        raise ValueError(f"{source}: the items of these records are not found (items.jsonl beside them, or RUN/exam)")
-    return file, {item.id: item for item in readable(lambda: read_items(file), file)}
-
-
-def _frozen(stage: Path) -> list[Path]:
-    """Where the run that a stage's folder lies in keeps the items of its exam."""
-    from proctor.runfolder import open_run
-    from proctor.stages.freeze import folder_for
-
-    folder = stage.parent.parent
-    if not (folder / "experiment.yaml").is_file():
-        return []
-    run = open_run(folder)
-    names = (name for name in run.experiment.exams if stage.name.removeprefix(f"{name}.") in run.experiment.candidates)
-    exam = next(names, None)
-    return [] if exam is None else [folder_for(run, exam) / "items.jsonl"]
-
-
 def _show(path: Path) -> None:
-    from proctor.atomic import read_json
+    from serving.files import read_json
 
     metrics = read_json(path)
     agreement = metrics["agreement"]
@@ -134,3 +90,64 @@ def _show(path: Path) -> None:
             print(f"  agreement, {key}: {value}")
         elif isinstance(value, dict) and "value" in value:
             print(f"  agreement, {key}: {value['value']}" + (f" ({value['reason']})" if value.get("reason") else ""))
+
+
+def conversations(
+    source: Annotated[Path, typer.Argument(help="Folder with records.jsonl of mt_bench, pairwise or kieval.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write, one {'messages': [...]} a line.")],
+) -> None:
+    """Write an exam's conversations as chat data (the recipes' setting 'chat' reads them)."""
+    from proctor.run_folder.finished import read_exam_items, read_records
+    from serving.files import write_jsonl
+
+    records, rows = read_records(source)
+    items = read_exam_items(source)[1] if any(_is_interview(row) for row in rows) else {}
+    unknown = [row["item_id"] for row in rows if _is_interview(row) and row["item_id"] not in items]
+    if unknown:
+        raise ValueError(f"{records}: item {unknown[0]} is not among the exam's items; are these another exam's?")
+    found = [_messages(row, items) for row in rows]
+    kept = [messages for messages in found if messages]
+    if not kept:
+        raise ValueError(f"{records} holds no conversations; only mt_bench, pairwise and kieval have them")
+    chat = [{"messages": messages} for messages in kept]
+    if out.exists():
+        if not _holds(out, chat):
+            raise ValueError(f"--out {out} exists and holds something else; choose another file")
+        print("nothing to do: done already")
+    else:
+        write_jsonl(out, chat)
+    print(f"{len(kept)} conversations: {out}")
+    if len(kept) < len(rows):
+        print(f"{len(rows) - len(kept)} records without a reply are left out")
+
+
+def _holds(file: Path, rows: list[dict[str, Any]]) -> bool:
+    from serving.files import read_jsonl
+
+    try:
+        return file.is_file() and read_jsonl(file) == rows
+    except ValueError:
+        return False
+
+
+def _is_interview(row: dict[str, Any]) -> bool:
+    """Whether it is a record of kieval; rejudge's have rounds without texts."""
+    return "rounds" in row and "first_answer" in row
+
+
+def _messages(row: dict[str, Any], items: dict[str, Any]) -> list[dict[str, str]]:
+    """User and assistant in turn, up to the first turn without a reply."""
+    from evaluation.formats import chat_question
+
+    turns: list[tuple[str, str]] = []
+    said = row.get("turns", [])
+    if _is_interview(row):
+        turns.append((chat_question(items[row["item_id"]]), row["first_answer"]["text"]))
+        said = row["rounds"]
+    turns += [(turn["question"], turn["reply"]) for turn in said]
+    messages: list[dict[str, str]] = []
+    for question, reply in turns:
+        if not (question or "").strip() or not (reply or "").strip():
+            break
+        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
+    return messages

@@ -23,13 +23,13 @@ def reword(
     """Write rewrites.jsonl (the recipes' setting 'rewrites') into --out, and records of every attempt."""
     from evaluation import benchmarks
     from evaluation.benchmarks.splits import draw
-    from proctor.adhoc import once
-    from proctor.atomic import read_json, write_jsonl
-    from proctor.commands.options import key_values, model_spec, readable
-    from proctor.config_file import validate
-    from proctor.examining import examine
-    from proctor.preflight import check_model
-    from serving.fingerprint import model_identity
+    from evaluation.run_exam import examine
+    from proctor.checks.experiment import check_model
+    from proctor.commands.options import key_values, model_spec
+    from proctor.run_folder.single import once
+    from serving.files import read_json, readable, write_jsonl
+    from serving.model.fingerprint import model_identity
+    from serving.settings import validate
     from training.rewording import Reword, RewordOptions
 
     options = validate(RewordOptions, key_values(option), where="-o")
@@ -68,6 +68,6 @@ def reword(
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:
-    from proctor.atomic import read_jsonl
+    from serving.files import read_jsonl
 
     return read_jsonl(folder / "records.jsonl")

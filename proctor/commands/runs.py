@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from proctor.runfolder import RunFolder
+    from proctor.run_folder.run import RunFolder
 
 Override = Annotated[list[str], typer.Option("-s", "--set", help="Override a key: -s key.sub=value (repeatable).")]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME by default.")]
@@ -28,14 +28,14 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, list the stages, run nothing.")] = False,
 ) -> None:
     """Run an experiment, or what is missing of it."""
-    from proctor.environment import write_environment
-    from proctor.experiment import load_experiment
-    from proctor.plan import find, plan, states
-    from proctor.preflight import check_models, preflight
-    from proctor.runfolder import RunFolder, check_free, create
-    from proctor.runner import run_all
-    from proctor.side_by_side import check_devices, read_devices, run_side_by_side
-    from proctor.stagefolder import StageFolder
+    from proctor.checks.experiment import check_models, preflight
+    from proctor.experiment.load import load_experiment
+    from proctor.run_folder.environment import write_environment
+    from proctor.run_folder.run import RunFolder, check_free, create
+    from proctor.run_folder.stage import StageFolder
+    from proctor.runner.local import run_all
+    from proctor.runner.plan import find, plan, states
+    from proctor.runner.several_gpus import check_devices, read_devices, run_side_by_side
 
     began = time.monotonic()
     changes = [*overrides, *([f"benchmark.limit={limit}"] if limit is not None else [])]
@@ -80,7 +80,7 @@ def run(
 
 def _show_report(run: Path) -> None:
     """The table, and where the page is."""
-    from proctor.report.table import print_table
+    from proctor.report.terminal import print_table
 
     print_table(run / "report" / "summary.json")
     print(f"report: {run / 'report' / 'index.html'}")
@@ -95,8 +95,8 @@ def _as_interrupt(*_: object) -> None:
 
 def status(run: RunPath) -> None:
     """Show where each stage of a run stands, and its SLURM job where it has one."""
-    from proctor.runfolder import open_run
-    from proctor.standing import standing
+    from proctor.cluster.status import standing
+    from proctor.run_folder.run import open_run
 
     for line in standing(open_run(run)):
         print(line)
@@ -104,11 +104,11 @@ def status(run: RunPath) -> None:
 
 def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]) -> None:
     """Write the report of a run again, from its folder alone, and print its table. A run may be unfinished."""
-    from proctor.environment import add_self_tests
     from proctor.report.summary import expected, finished
     from proctor.report.write import write_report
-    from proctor.runfolder import open_run
-    from proctor.stagefolder import StageFolder
+    from proctor.run_folder.environment import add_self_tests
+    from proctor.run_folder.run import open_run
+    from proctor.run_folder.stage import StageFolder
 
     for opened in [open_run(run) for run in runs]:
         missing = [name for name in expected(opened) if not finished(opened, name)]
@@ -122,7 +122,7 @@ def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Ru
 
 def _outdated(opened: RunFolder) -> list[str]:
     """Stages whose inputs changed since; none where that can't be told: the models or files are not on this machine."""
-    from proctor.plan import plan, states
+    from proctor.runner.plan import plan, states
 
     try:
         found = states(opened, plan(opened.experiment))
@@ -144,16 +144,16 @@ def check(
     ] = True,
 ) -> None:
     """Check an experiment, or a benchmark alone: what would be asked, and how this machine serves the models."""
-    from proctor.experiment import load_experiment
-    from proctor.preflight import preflight
-    from proctor.preview import harmless, preview, preview_benchmark
+    from proctor.checks.experiment import preflight
+    from proctor.checks.preview import harmless, preview, preview_benchmark
+    from proctor.experiment.load import load_experiment
 
     if (experiment is None) == (format is None):
         raise ValueError("give an experiment file, or a benchmark with --format (and --benchmark); not both, not none")
     alone = {"--benchmark": benchmark, "--split": split, "--columns": columns}
     if experiment is None:
+        from evaluation.benchmarks.chosen import pool_if_any, read_benchmark
         from proctor.commands.options import benchmark_config, one_of
-        from proctor.frozen import pool_if_any, read_benchmark
 
         if overrides:
             raise ValueError(f"-s {overrides[0]}: a benchmark alone has no keys to set; give an experiment file")
@@ -170,7 +170,7 @@ def check(
     for line in lines:
         print(harmless(line))
     if self_test and experiment is not None:
-        from proctor.self_tests import self_tests
+        from proctor.run_folder.environment import self_tests
 
         for line in self_tests(loaded):
             print(harmless(line), flush=True)
@@ -187,9 +187,9 @@ def stage(
     """Do one stage of a run in this process (what runners and jobs call). SIGUSR1 interrupts it: exit code 75."""
     import os
 
-    from proctor.interruption import stop_on_usr1
-    from proctor.runfolder import open_run
-    from proctor.work import do_shard, do_stage, end_with_runner, follow
+    from proctor.run_folder.run import open_run
+    from proctor.runner.interruption import stop_on_usr1
+    from proctor.runner.one_stage import do_shard, do_stage, end_with_runner, follow
 
     end_with_runner()
     with stop_on_usr1():
@@ -208,3 +208,74 @@ def _shard(text: str) -> tuple[int, int]:
     if not (index.isdigit() and count.isdigit()):
         raise ValueError(f"--shard {text!r} is not of the form I/N, e.g. 0/4")
     return int(index), int(count)
+
+
+def estimate(
+    experiment: ExperimentFile,
+    overrides: Override = [],  # noqa: B006 - typer reads the default, nobody changes it
+    items: Annotated[int, typer.Option(min=2, help="Items of each exam to sample with the real models.")] = 8,
+    sample: Annotated[bool, typer.Option(help="Measure a sample; without it, calls only.")] = True,
+    run: Annotated[Path | None, typer.Option("--run", help="Show what this finished run measured beside it.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write the figures to this JSON file, too.")] = None,
+) -> None:
+    """Estimate calls, tokens, time and memory of an experiment, without training, from a rehearsal and a sample."""
+    from proctor.checks.estimate import as_json, measured, table
+    from proctor.checks.estimate import estimate as estimated
+    from proctor.checks.experiment import preflight
+    from proctor.experiment.load import load_experiment
+    from proctor.run_folder.run import open_run
+    from serving.files import write_json
+
+    loaded = load_experiment(experiment, overrides)
+    after = None if run is None else measured(open_run(run))
+    preflight(loaded)
+    before = estimated(loaded, items=items if sample else None)
+    table(before, after)
+    if any(exam.prefilter for exam in loaded.exams.values()):
+        print("note: the prefilter is not in it, and its exam is counted as if every item were kept")
+    for name, group in loaded.groups.items():
+        if group.protocol == "peer_examination":
+            print(f"note: group {name} is not in it: what peers ask depends on the questions that they write")
+    if any(candidate.recipe for candidate in loaded.candidates.values()):
+        print("note: training is not in it; trained candidates are taken to answer as their base does")
+    for name in loaded.builds:
+        print(
+            f"note: build {name} is counted as if every first reply of its models could be used: retries come on top,"
+        )
+        print("      and an exam that comes out smaller is asked less")
+    unsampled = [name for name, stage in before.items() if sample and stage.seconds is None]
+    if unsampled:
+        print(f"note: calls only of {', '.join(unsampled)}: the sample's build made no item for them")
+    if out is not None:
+        write_json(out, as_json(before))
+
+
+def compare(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="Run folder.")],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Run folder to compare it with.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for comparison.json and .csv, .md, .tex.")] = None,
+) -> None:
+    """Show paired differences A - B of the candidates and items that two runs share."""
+    from detection.run_detectors import clean
+    from proctor.report.run_comparison import compare_runs, comparison_table
+    from proctor.report.table_files import write_tables
+    from proctor.report.terminal import print_rows
+    from proctor.run_folder.run import open_run
+    from serving.files import write_json
+
+    if out is not None and out.is_file():
+        raise ValueError(f"--out {out} is a file; name a folder")
+    a, b = open_run(run_a), open_run(run_b)
+    found = clean(compare_runs(a, b))
+    table = comparison_table(found)
+    rows = [[cell.text + ("*" if cell.significant else "") for cell in row] for row in table.rows]
+    print_rows(f"A {run_a}, B {run_b}; {table.caption}", table.header, rows, left=("candidate", "figure"))
+    for side, key in (("A", "only_a"), ("B", "only_b")):
+        if found[key]:
+            print(f"in {side} only: {', '.join(found[key])}")
+    for note in found["notes"]:
+        print(f"note: {note}")
+    if out is not None:
+        write_tables([table], out)
+        write_json(out / "comparison.json", found)
+        print(f"written: {out}")

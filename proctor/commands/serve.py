@@ -29,9 +29,8 @@ def serve(
     keep: Annotated[bool, typer.Option("--keep", help="Go on when no stage needs it any more.")] = False,
 ) -> None:
     """Serve a model (engine: server), or several adapters of one base, to the stages of a run."""
-    from proctor.runfolder import open_run
-    from proctor.serve_jobs import node_address, still_needed
-    from proctor.serving_needs import needing
+    from proctor.cluster.serve_jobs import needing, node_address, still_needed
+    from proctor.run_folder.run import open_run
     from serving.endpoint import write_failure
     from serving.engines.base import EngineError
     from serving.server_process import Server

@@ -7,15 +7,12 @@ A block is a dict: ``{"t": "say", "who", "x", "n"}`` something said, with a note
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from evaluation.items import LETTERS, Item
-
-Block = dict[str, Any]
-LONGEST = 2_000_000
-"""Characters of one text on a page; the records hold it whole."""
+from evaluation.kieval.shown import _kieval
+from evaluation.show.blocks import Block, _as_it_stands, say
 
 
 def blocks(protocol: str, record: Mapping[str, Any], item: Item | None) -> list[Block]:
@@ -30,14 +27,6 @@ def blocks(protocol: str, record: Mapping[str, Any], item: Item | None) -> list[
 def stop_reason(record: Mapping[str, Any]) -> str:
     """Why it ended: KIEval's reason, else how the reply or the extraction ended; "" if nothing says."""
     return str(record.get("stop_reason") or record.get("finish_reason") or record.get("status") or "")
-
-
-def say(who: str, text: Any, note: str = "") -> Block:
-    words = "" if text is None else str(text)
-    if len(words) > LONGEST:
-        note = f"{note}; {len(words) - LONGEST} more characters in the records".removeprefix("; ")
-        words = words[:LONGEST]
-    return {"t": "say", "who": who, "x": words, "n": note}
 
 
 def _question(item: Item) -> Block:
@@ -65,27 +54,6 @@ def _static(record: Mapping[str, Any]) -> list[Block]:
     return found
 
 
-def _kieval(record: Mapping[str, Any]) -> list[Block]:
-    first = record["first_answer"]
-    judged = {True: "right", False: "wrong", None: "unreadable"}[first["correct"]]
-    found = [say("candidate", first["text"], f"first answer, {judged}")]
-    for number, one in enumerate(record["rounds"], start=1):
-        found.append(say("interactor", one["question"], f"round {number}"))
-        found.append(say("candidate", one["reply"], f"round {number}"))
-        verdict = one.get("verdict")
-        if verdict is None:
-            found.append(say("evaluator", "", f"round {number}: no verdict after {one.get('attempts')} attempts"))
-            continue
-        rows = [[a, v["score"], v.get("comment", "")] for a, v in verdict.items() if isinstance(v, Mapping)]
-        if not rows:
-            rows = [["overall", one.get("overall"), ""]]
-        stop = f"wishes to stop: {verdict.get('reason') or 'no reason'}" if verdict.get("stop") else "goes on"
-        found.append({"t": "verdict", "who": "evaluator", "rows": rows, "n": f"round {number}; 1 to 4; {stop}"})
-    rounds = f"{record['rounds_completed']} of {record['rounds_allowed']} rounds"
-    found.append(say("end", f"{record['stop_reason']}", rounds))
-    return found
-
-
 def _mt_bench(record: Mapping[str, Any]) -> list[Block]:
     found = []
     for number, turn in enumerate(record["turns"], start=1):
@@ -106,11 +74,6 @@ def _pairwise(record: Mapping[str, Any]) -> list[Block]:
         result = f"turn {number}; {turn['result'] or 'no result'}{'; inconsistent' if turn['inconsistent'] else ''}"
         found.append({"t": "verdict", "who": "evaluator", "rows": rows, "n": result})
     return found
-
-
-def _as_it_stands(record: Mapping[str, Any]) -> list[Block]:
-    text = json.dumps(record, indent=1, ensure_ascii=False)
-    return [{**say("record", text), "t": "data"}]
 
 
 SHOWN: dict[str, Callable[[Mapping[str, Any]], list[Block]]] = {

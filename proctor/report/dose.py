@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from detection.bootstrap import paired_difference
+from detection.statistics.bootstrap import paired_difference
+from evaluation.show.table import Cell, Table, figure
 from evaluation.statistics import paired_bootstrap
-from proctor.experiment import Experiment
-from proctor.report.columns import HEADLINE, Cell, Table, figure
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.made import repeats_of
+from proctor.report.contamination import HEADLINE
 from proctor.report.summary import Rows, records, same_order
-from proctor.runfolder import RunFolder
-from proctor.stages.train import job_for
+from proctor.run_folder.run import RunFolder
 
 HALVES = ("leaked", "untouched")
 
@@ -78,7 +79,7 @@ def passes(experiment: Experiment) -> dict[str, int]:
     found: dict[str, int] = {}
     for name in experiment.in_training_order():
         origin, recipe = experiment.candidates[name].origin, experiment.candidates[name].recipe
-        own = 0 if recipe in ("normal", "washed") else job_for(experiment, name).repeats
+        own = 0 if recipe in ("normal", "washed") else repeats_of(experiment, name)
         found[name] = own + (found[origin] if origin else 0)
     return dict(sorted(found.items(), key=lambda pair: pair[1]))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.atomic import write_bytes, write_text
+from serving.files import write_bytes, write_text
 
 COLOURS = ("#1f5fa8", "#c0504d", "#4f9d52", "#8064a2", "#e08a1e", "#3aa6b9", "#7f7f7f", "#a0522d")
 STYLE = {"svg.hashsalt": "proctor", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from proctor.report.columns import Cell, Table, with_best
-from proctor.report.columns import figure as cell_of
+from evaluation.show.table import Cell, Table, with_best
+from evaluation.show.table import figure as cell_of
 
 Metrics = Mapping[str, Any]
 PREFIX = "group_"

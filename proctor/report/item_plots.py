@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.atomic import write_bytes, write_text
+from serving.files import write_bytes, write_text
 
 MOST_CURVES = 30
 _COLOURS = ("#b03030", "#d08a2e", "#5b8fc7", "#1f5fa8")
@@ -55,7 +55,7 @@ def write_funnel(steps: Sequence[tuple[str, int, int]], folder: Path) -> list[st
 
 
 def _items(axes: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    from evaluation.item_analysis.labels import LABELS
+    from evaluation.item_analysis.classical import LABELS
 
     for index, name in enumerate(LABELS):
         part = [row for row in rows if row["label"] == index]

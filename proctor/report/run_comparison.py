@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from proctor.atomic import read_json, read_jsonl
-from proctor.report.columns import Cell, Table
+from evaluation.show.table import Cell, Table
 from proctor.report.summary import adjust, contains, differences, finished
 from proctor.report.write import difference_cells
-from proctor.runfolder import RunFolder
-from proctor.stages import freeze
+from proctor.run_folder import places
+from proctor.run_folder.run import RunFolder
+from serving.files import read_json, read_jsonl
 
 SCHEMA = 1
 
@@ -55,7 +55,7 @@ def notes(a: RunFolder, b: RunFolder) -> list[str]:
             continue
         if (one.exams[exam].protocol, one.exams[exam].options) != (two.exams[exam].protocol, two.exams[exam].options):
             found.append(f"exam {exam} has another protocol or other options in B")
-        files = [freeze.folder_for(run, exam) / "items.jsonl" for run in (a, b)]
+        files = [places.folder_for(run, exam) / "items.jsonl" for run in (a, b)]
         if all(file.is_file() for file in files) and files[0].read_bytes() != files[1].read_bytes():
             found.append(f"exam {exam} has other items in B; only those in both are compared")
             texts = [{row["id"]: row for row in read_jsonl(file)} for file in files]

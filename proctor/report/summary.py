@@ -7,20 +7,20 @@ from typing import Any
 
 from detection.audit import exam_texts, verdict
 from detection.blind import blind_baseline
-from detection.bootstrap import paired_difference
-from detection.loss_gap import item_losses, loss_gap
-from detection.metrics import benjamini_hochberg
+from detection.run_detectors import SET_TESTS
+from detection.statistics.bootstrap import paired_difference
+from detection.statistics.loss_gap import item_losses, loss_gap
+from detection.statistics.metrics import benjamini_hochberg
 from detection.verdict import FALSE_DISCOVERY_RATE, HEADLINE
-from evaluation import protocols
+from evaluation import registry as protocols
+from evaluation.exam_set import FrozenExam, read_exam
 from evaluation.statistics import mcnemar, paired_bootstrap
-from proctor.atomic import read_json, read_jsonl
-from proctor.detecting import SET_TESTS
-from proctor.experiment import Experiment
-from proctor.experiment_sections import ExamConfig
-from proctor.frozen import FrozenExam, read_exam
-from proctor.report.compared import auc_difference, gap_difference, paired
-from proctor.runfolder import RunFolder
-from proctor.stages.detect import CONTROL
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.made import CONTROL
+from proctor.experiment.sections import ExamConfig
+from proctor.report.paired import auc_difference, gap_difference, paired
+from proctor.run_folder.run import RunFolder
+from serving.files import read_json, read_jsonl
 
 SCHEMA = 1
 Rows = list[dict[str, Any]]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.report.evidence import Evidence
+from proctor.report.run_data import Evidence
 from serving.ledger import read_lines
 
 MOST_TEXTS = 1_000

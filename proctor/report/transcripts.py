@@ -18,12 +18,13 @@ from typing import Any
 
 from detection.audit import exam_texts
 from detection.verdict import HEADLINE
+from evaluation.exam_set import read_exam
 from evaluation.items import Item
-from proctor.frozen import read_exam
-from proctor.report.dialogues import Block, blocks, say, stop_reason
-from proctor.report.evidence import Evidence
+from evaluation.show.blocks import Block, say
+from proctor.report.dialogues import blocks, stop_reason
+from proctor.report.item_score import value
+from proctor.report.run_data import Evidence
 from proctor.report.tokens import token_tables
-from proctor.report.values import value
 
 FOLDER = "transcripts"
 ROWS_PER_FILE = 5_000

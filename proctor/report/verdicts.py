@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from proctor.report.columns import HEADLINE, figure
-from proctor.stages.detect import CONTROL
+from evaluation.show.table import figure
+from proctor.experiment.made import CONTROL
+from proctor.report.contamination import HEADLINE
 
 
 def verdict_lines(summary: dict[str, Any]) -> list[dict[str, Any]]:

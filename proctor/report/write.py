@@ -13,21 +13,23 @@ from typing import Any
 
 import jinja2
 
+from detection.run_detectors import clean
+from evaluation.kieval.published import CONTAMINATION, beside
+from evaluation.show.table import Cell, Table
+from evaluation.show.table import figure as cell_of
 from proctor import __version__
-from proctor.atomic import read_json, write_json, write_text
-from proctor.detecting import clean
-from proctor.report import dose, groups, making
-from proctor.report.columns import Cell, Table, contamination, further_exams, headline
-from proctor.report.columns import figure as cell_of
-from proctor.report.evidence import Evidence
+from proctor.report import dose, groups
+from proctor.report import provenance as making
+from proctor.report.contamination import contamination, further_exams, headline
 from proctor.report.figures import draw_all
 from proctor.report.figures.accuracy_against_kieval import caption, points, regression
-from proctor.report.published import CONTAMINATION, beside
+from proctor.report.run_data import Evidence
 from proctor.report.summary import exam_of, summarise_run
-from proctor.report.tables import write_tables
+from proctor.report.table_files import write_tables
 from proctor.report.transcripts import Index, write_transcripts
 from proctor.report.verdicts import verdict_lines
-from proctor.runfolder import RunFolder
+from proctor.run_folder.run import RunFolder
+from serving.files import read_json, write_json, write_text
 
 
 def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) -> list[str]:
@@ -112,7 +114,7 @@ def all_tables(evidence: Evidence) -> dict[str, Table]:
 
 def analyses(evidence: Evidence) -> list[Table]:
     """The table of each finished analysis."""
-    from proctor.stages.analysis import analysis_for
+    from proctor.experiment.made import analysis_for
 
     experiment = evidence.run.experiment
     made = [analysis_for(experiment, name).table(name, found) for name, found in evidence.summary["analyses"].items()]

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proctor import analyses
-from proctor.analyses.base import Analysis
-from proctor.atomic import write_json
-from proctor.detecting import clean
-from proctor.examining import Report
-from proctor.experiment import Experiment
-from proctor.runfolder import RunFolder
+from detection.run_detectors import clean
+from evaluation.run_exam import Report
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.made import analysis_for
+from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Stage
+from serving.files import write_json
 
 
 def name_for(analysis: str) -> str:
     return f"analysis.{analysis}"
-
-
-def analysis_for(experiment: Experiment, name: str) -> Analysis:
-    """The analysis with its options checked. ValueError begins with where the fault is."""
-    config = experiment.analyses[name]
-    return analyses.build(config.kind, config.options, where=f"analyses.{name}")
 
 
 def stage(experiment: Experiment, name: str) -> Stage:

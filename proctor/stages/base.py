@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from proctor.examining import Report
-from proctor.runfolder import RunFolder
-from serving.models import ModelSpec
+from evaluation.run_exam import Report
+from proctor.run_folder.run import RunFolder
+from serving.model.spec import ModelSpec
 
 
 @dataclass(frozen=True)

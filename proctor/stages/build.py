@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluation import builders
-from evaluation.builders.base import ExamBuilder
+from evaluation.exam_set import FrozenExam, read_exam
 from evaluation.items import Item
-from proctor.building import build_exam, check_weights
-from proctor.examining import Report
-from proctor.experiment import Experiment
-from proctor.frozen import FrozenExam, draw_exam, read_exam
-from proctor.runfolder import RunFolder
+from evaluation.run_builder import build_exam, check_weights
+from evaluation.run_exam import Report
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.made import authors, builder_for, seeds_stage
+from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Stage, gpus_of
-from serving.fingerprint import model_identity
+from proctor.stages.freeze import draw_exam
+from serving.model.fingerprint import model_identity
 
 
 def name_for(build: str) -> str:
     return f"build.{build}"
-
-
-def builder_for(experiment: Experiment, build: str) -> ExamBuilder:
-    """The builder with its options checked. ValueError begins with where the fault is."""
-    config = experiment.builds[build]
-    try:
-        return builders.build(config.builder, config.options, seed=experiment.seed)
-    except ValueError as error:
-        raise ValueError(f"builds.{build}: {error}") from error
-
-
-def seeds_stage(experiment: Experiment, build: str) -> str | None:
-    """The stage that freezes the seeds; None: the builder takes none, or the build draws its own."""
-    config = experiment.builds[build]
-    return "exam" if builder_for(experiment, build).seeds and config.benchmark is None else None
 
 
 def draw_seeds(experiment: Experiment, build: str) -> FrozenExam:
@@ -68,18 +53,6 @@ def check(experiment: Experiment, build: str, seeds: FrozenExam) -> None:
         raise ValueError(f"builds.{build}: {error}") from error
 
 
-def authors(experiment: Experiment, exam: str) -> list[str]:
-    """The candidates that sit an exam which they wrote themselves: theirs is the model that plays the builder's first
-    role, which writes. Fine-tuned copies of it are other models."""
-    config = experiment.sitting(exam)
-    if config.build is None:
-        return []
-    writer = builder_for(experiment, config.build).roles[0]
-    model = {**experiment.roles, **experiment.builds[config.build].roles}.get(writer)
-    sitting = config.candidates or tuple(experiment.candidates)
-    return [name for name in sitting if model is not None and experiment.candidates[name].model == model]
-
-
 def _refusal(place: str, candidate: str) -> str:
     return (
         f"candidate {candidate!r} wrote the exam {place.partition('.')[2]!r}, and no model sits an exam of its own "
@@ -88,7 +61,7 @@ def _refusal(place: str, candidate: str) -> str:
 
 
 def stage(experiment: Experiment, build: str) -> Stage:
-    from proctor.stages.freeze import benchmark_files
+    from evaluation.benchmarks.chosen import benchmark_files
 
     config = experiment.builds[build]
     builder = builder_for(experiment, build)

@@ -6,20 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from detection.audit import exam_texts
-from detection.texts import TextFormat
-from proctor.atomic import write_json
-from proctor.detecting import SET_TESTS, Examined, detect
-from proctor.detection_inputs import TO_COME, Inputs, build, check_apart
-from proctor.examining import Report
-from proctor.experiment import Experiment
-from proctor.experiment_sections import DetectionConfig
-from proctor.frozen import FrozenExam, read_exam
-from proctor.runfolder import RunFolder
+from detection.inputs import TO_COME, Inputs, build, check_apart
+from detection.run_detectors import SET_TESTS, Examined, detect
+from detection.text.texts import TextFormat
+from evaluation.exam_set import FrozenExam, read_exam
+from evaluation.run_exam import Report
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.made import CONTROL
+from proctor.experiment.sections import DetectionConfig
+from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Stage
-from serving.fingerprint import model_identity, served_as
-from serving.models import ModelSpec
-
-CONTROL = "base"
+from serving.files import write_json
+from serving.model.fingerprint import model_identity, served_as
+from serving.model.spec import ModelSpec
 
 
 def subject(experiment: Experiment, candidate: str, folder: Path) -> ModelSpec:

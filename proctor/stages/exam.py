@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from evaluation import protocols
+from evaluation import registry as protocols
+from evaluation.exam_set import FrozenExam
 from evaluation.items import Item
-from evaluation.protocols.base import ExamProtocol
-from proctor.examining import Report, examine, merge
-from proctor.experiment import Experiment
-from proctor.frozen import FrozenExam
-from proctor.runfolder import RunFolder
-from proctor.stages import freeze, prefilter
+from evaluation.protocol import ExamProtocol
+from evaluation.run_exam import Report, examine, merge
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder import places
+from proctor.run_folder.run import RunFolder
+from proctor.stages import prefilter
 from proctor.stages.base import Shards, Stage, gpus_of
-from serving.fingerprint import model_identity, served_as
+from serving.model.fingerprint import model_identity, served_as
 
 
 def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
@@ -25,7 +26,7 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
     spec = experiment.spec(candidate, Path("trained"))
     if not trained:
         models = {"candidate": spec, **models}
-    needs = [freeze.name_for(experiment, exam)]
+    needs = [places.name_for(experiment, exam)]
     needs += [f"train.{candidate}"] if trained else []
     needs += [prefilter.name_for(exam)] if config.prefilter else []
     return Stage(
@@ -59,7 +60,7 @@ class Sitting(NamedTuple):
 def _sitting(run: RunFolder, exam: str) -> Sitting:
     experiment = run.experiment
     config = experiment.exams[exam]
-    frozen = freeze.read_items(run, exam)
+    frozen = places.read_items(run, exam)
     if config.prefilter:
         frozen = frozen.kept(prefilter.read_ids(run, exam))
     protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=frozen.exemplars)

@@ -4,39 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proctor.examining import Report
-from proctor.experiment import Experiment
-from proctor.experiment_sections import BenchmarkConfig
-from proctor.frozen import FrozenExam, draw_exam, read_exam, write_exam
-from proctor.runfolder import RunFolder
-from proctor.stages import build
+from evaluation.benchmarks.chosen import benchmark_files, exemplar_pool, pool_if_any, read_benchmark
+from evaluation.benchmarks.splits import draw, members
+from evaluation.exam_set import FrozenExam, write_exam
+from evaluation.run_exam import Report
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Stage
-from serving.fingerprint import file_hash
-
-
-def name_for(experiment: Experiment, exam: str) -> str:
-    """The stage that freezes the items of an exam or a group."""
-    config = experiment.sitting(exam)
-    if config.build is not None:
-        return build.name_for(config.build)
-    return "exam" if config.benchmark is None else f"exam.{exam}"
-
-
-def folder_for(run: RunFolder, exam: str) -> Path:
-    """Where an exam's frozen items lie."""
-    folder = run.stage(name_for(run.experiment, exam)).path
-    chosen = run.experiment.sitting(exam).set
-    return folder if chosen is None else folder / "sets" / chosen
-
-
-def read_items(run: RunFolder, exam: str) -> FrozenExam:
-    """An exam's frozen items. ValueError if the build made no such set."""
-    folder = folder_for(run, exam)
-    if not (folder / "items.jsonl").is_file():
-        made = sorted(place.name for place in folder.parent.glob("*") if place.is_dir())
-        where = f"{run.experiment.place(exam)}.set"
-        raise ValueError(f"{where}: the build made no set {folder.name!r}; it made {', '.join(made) or 'none'}")
-    return read_exam(folder)
 
 
 def stage(experiment: Experiment, exam: str | None = None) -> Stage:
@@ -66,30 +40,32 @@ def _freeze(run: RunFolder, folder: Path, report: Report, name: str | None) -> l
     return names
 
 
-def benchmark_files(config: BenchmarkConfig) -> dict[str, str]:
-    """Hashes of what a benchmark is read from."""
-    files = {
-        key: source_hash(Path(value).expanduser())
-        for key, value in (("path", config.path), ("exemplars", config.exemplars))
-        if value is not None
-    }
-    return files or package_hash()
+def draw_exam(experiment: Experiment, exam: str | None = None, *, build: str | None = None) -> FrozenExam:
+    """Loads the benchmark and draws the exam: a pure function of the files and the seed.
 
-
-def source_hash(path: Path) -> str:
-    """Hash of a benchmark's file, or of every file in its folder."""
-    import hashlib
-
-    if not path.exists():
-        raise ValueError(f"benchmark path {path} does not exist")
-    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-    lines = [f"{file.relative_to(path) if path.is_dir() else file.name}\0{file_hash(file)}" for file in files]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def package_hash() -> dict[str, str]:
-    """Hashes of the embedded exam."""
-    import evaluation
-
-    folder = Path(evaluation.__file__).parent / "data"
-    return {file.name: file_hash(file) for file in sorted(folder.glob("*.jsonl"))}
+    exam: name of an exam or group with its own benchmark; build: of a build with its own seeds; None: the experiment's
+    """
+    own = exam is None and build is None
+    config, where = experiment.benchmark, "benchmark"
+    if exam is not None:
+        config, where = experiment.benchmark_of(exam), f"{experiment.place(exam)}.benchmark"
+    elif build is not None:
+        config, where = experiment.builds[build].benchmark or config, f"builds.{build}.benchmark"
+    found = read_benchmark(config)
+    items = found.items
+    if config.limit is not None:
+        if config.limit > len(items):
+            raise ValueError(f"{where}.limit is {config.limit}, but the benchmark has {len(items)} items")
+        items = draw(items, config.limit, experiment.seed)
+    leaked = frozenset(members(items, experiment.leaked_items, experiment.seed) if own else ())
+    sharing = [
+        config
+        for name, config in experiment.exams.items()
+        if (name == exam if exam is not None else config.build == build and config.benchmark is None)
+    ]
+    if any(e.options.get("shots") for e in sharing):
+        pool, lacking = exemplar_pool(config, items), list[str]()
+    else:
+        pool, lacking = pool_if_any(config, items)
+    notes = (*found.notes(), *lacking)
+    return FrozenExam(items, leaked, pool, notes, halved=own)

@@ -5,54 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation import protocols
+from evaluation.exam_set import FrozenExam
 from evaluation.items import Item
-from evaluation.protocols.base import GroupProtocol
-from proctor.examining import Report, examine, merge
-from proctor.experiment import Experiment
-from proctor.frozen import FrozenExam
-from proctor.runfolder import RunFolder
-from proctor.stages import freeze
+from evaluation.protocol import GroupProtocol
+from evaluation.run_exam import Report, examine, merge
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.made import others, protocol_for
+from proctor.run_folder import places
+from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Shards, Stage, gpus_of
-from serving.fingerprint import model_identity, served_as
-from serving.models import ModelSpec
-
-OF_ITEMS = ("items", "limit", "benchmark", "build", "set")
-"""Keys that a group which makes its own items has no use for."""
+from serving.model.fingerprint import model_identity, served_as
 
 
 def name_for(group: str) -> str:
     return f"group.{group}"
-
-
-def protocol_for(experiment: Experiment, group: str) -> GroupProtocol:
-    """The protocol, made for the group's candidates. ValueError begins with where the fault is."""
-    config = experiment.groups[group]
-    try:
-        made = protocols.build_group(
-            config.protocol, config.options, candidates=experiment.members(group), seed=experiment.seed
-        )
-        given = [key for key in OF_ITEMS if key in config.model_fields_set and getattr(config, key) != _default(key)]
-        if given and made.assignments() is not None:
-            raise ValueError(f"{config.protocol} makes its own questions; leave {given[0]!r} out")
-    except ValueError as error:
-        raise ValueError(f"groups.{group}: {error}") from error
-    return made
-
-
-def _default(key: str) -> Any:
-    from proctor.experiment_sections import GroupConfig
-
-    return GroupConfig.model_fields[key].default
-
-
-def others(experiment: Experiment, group: str, protocol: GroupProtocol) -> dict[str, ModelSpec]:
-    """Who takes part besides the candidates, by role. ValueError for a role nobody plays."""
-    members = experiment.members(group)
-    try:
-        return experiment.role_specs([role for role in protocol.roles if role not in members])
-    except ValueError as error:
-        raise ValueError(f"groups.{group}: {error}") from error
 
 
 def stage(experiment: Experiment, group: str) -> Stage:
@@ -63,7 +29,7 @@ def stage(experiment: Experiment, group: str) -> Stage:
     trained = [name for name in members if experiment.candidates[name].recipe is not None]
     models = {name: spec for name, spec in specs.items() if name not in trained}
     models |= others(experiment, group, protocol)
-    items = [] if protocol.assignments() is not None else [freeze.name_for(experiment, group)]
+    items = [] if protocol.assignments() is not None else [places.name_for(experiment, group)]
     return Stage(
         name=name_for(group),
         needs=(*items, *(f"train.{name}" for name in trained)),
@@ -99,7 +65,7 @@ def _held(run: RunFolder, group: str) -> Held:
     own = protocol.assignments()
     if own is not None:
         return Held(protocol, own, FrozenExam(own, frozenset(), [], halved=False))
-    frozen = freeze.read_items(run, group)
+    frozen = places.read_items(run, group)
     return Held(protocol, frozen.part(config.items, config.limit), frozen)
 
 

@@ -6,18 +6,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evaluation import protocols
+from evaluation import registry as protocols
 from evaluation.items import Item
-from evaluation.protocols.prefilter import Choice, Prefilter, choose
-from proctor.atomic import read_json, write_json, write_jsonl
-from proctor.examining import Report
-from proctor.experiment import Experiment
-from proctor.runfolder import RunFolder
-from proctor.stages import freeze
+from evaluation.kieval.prefilter import Choice, Prefilter, choose
+from evaluation.run_exam import Report
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder import places
+from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Stage, gpus_of
-from serving.cast import Cast
-from serving.fingerprint import model_identity
+from serving.files import read_json, write_json, write_jsonl
 from serving.ledger import Ledger
+from serving.model.fingerprint import model_identity
+from serving.role_engines import Cast
 from serving.scheduler import run_dialogues
 
 WAVES_PER_STEP = 4
@@ -45,7 +45,7 @@ def stage(experiment: Experiment, exam: str) -> Stage:
     evaluator = experiment.role_specs(protocol.roles)["evaluator"]
     return Stage(
         name=name_for(exam),
-        needs=(freeze.name_for(experiment, exam),),
+        needs=(places.name_for(experiment, exam),),
         version=protocol.version,
         config={
             "options": protocol.options.model_dump(mode="json"),
@@ -69,7 +69,7 @@ def _filter(run: RunFolder, folder: Path, report: Report, exam: str) -> list[str
     experiment = run.experiment
     config = experiment.exams[exam]
     protocol = filter_for(experiment, exam)
-    frozen = freeze.read_items(run, exam)
+    frozen = places.read_items(run, exam)
     parts: dict[str, list[Item]] = {}
     for item in frozen.part(config.items):
         parts.setdefault(frozen.half(item.id), []).append(item)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evaluation.run_exam import Report
 from proctor import __version__
-from proctor.examining import Report
-from proctor.experiment import Experiment
-from proctor.runfolder import RunFolder
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Stage
 
 

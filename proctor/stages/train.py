@@ -6,17 +6,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-from proctor.atomic import read_jsonl, write_json
-from proctor.config_file import validate
-from proctor.examining import Report
-from proctor.experiment import Experiment
-from proctor.runfolder import RunFolder
+from evaluation.run_exam import Report
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder.run import RunFolder
 from proctor.stages import build
 from proctor.stages.base import Stage
-from proctor.training_inputs import builds_read, check_builds, placed
-from serving.fingerprint import file_hash, resolve_model, weights_hash
+from proctor.stages.training_inputs import builds_read, check_builds, placed
+from serving.files import read_jsonl, write_json
+from serving.model.fingerprint import file_hash, resolve_model, weights_hash
+from serving.settings import validate
 from training.config import FILE_FORMS, TrainingJob
-from training.recipes import traits
+from training.recipe_traits import traits
 
 PATHS = ("base", "origin", "items", "leaked_ids", "chat", "corpus", *FILE_FORMS)
 """Keys of a job that the stage's digest holds by content, not by name."""

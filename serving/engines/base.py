@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 
 

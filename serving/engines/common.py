@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from serving.fingerprint import ModelError
-from serving.models import ModelSpec
-from serving.reasoning import split_reasoning
+from serving.model.fingerprint import ModelError
+from serving.model.spec import ModelSpec
 from serving.records import Completion, FinishReason, Request
 from serving.rendering import TRANSCRIPT_STOPS, render
 
@@ -104,3 +103,35 @@ def completion(
         prompt_tokens=len(prepared.ids),
         output_tokens=output_tokens,
     )
+
+
+class Answer(NamedTuple):
+    """A model's text divided into reasoning and answer. ``complete`` is False where the reasoning never ended."""
+
+    reasoning: str
+    text: str
+    complete: bool
+
+
+def split_reasoning(text: str, tags: tuple[str, str] | None) -> Answer:
+    """Takes every ``<think>...</think>`` out of a text.
+
+    Templates often open the tag in the prompt, so that only the closing one is in the text: then everything up to the
+    first closing tag is reasoning. A tag opened and not closed: everything after it is reasoning, incomplete.
+    """
+    if tags is None:
+        return Answer("", text, True)
+    opening, closing = tags
+    thoughts: list[str] = []
+    first_open, first_close = text.find(opening), text.find(closing)
+    if first_close != -1 and (first_open == -1 or first_close < first_open):
+        thoughts.append(text[:first_close])
+        text = text[first_close + len(closing) :]
+    while (start := text.find(opening)) != -1:
+        end = text.find(closing, start + len(opening))
+        if end == -1:
+            thoughts.append(text[start + len(opening) :])
+            return Answer("\n".join(thoughts).strip(), text[:start].strip(), False)
+        thoughts.append(text[start + len(opening) : end])
+        text = text[:start] + text[end + len(closing) :]
+    return Answer("\n".join(thoughts).strip(), text.lstrip() if thoughts else text, True)

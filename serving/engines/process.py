@@ -20,7 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
 from serving.engines.base import Backend, EngineError, load_backend
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 
 ResultT = TypeVar("ResultT")

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Prompt, Request, ScoreRequest, Segment, TokenScores
 
 

@@ -8,7 +8,6 @@ that it is ours, every connection proves before anything is asked over it: ``ser
 from __future__ import annotations
 
 import http.client
-import json
 import random
 import socket
 import threading
@@ -17,15 +16,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
-from serving.adapters import limits
-from serving.client import UNIX, Client
-from serving.endpoint import Endpoint, failure_file, key_file, read_endpoint, read_key, safe_address
+from serving.client import UNIX, Client, Refused
+from serving.endpoint import Endpoint, check_not_failed, key_file, read_endpoint, read_key, safe_address
 from serving.engines.base import EngineError, ServerGone
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
-from serving.fingerprint import ModelError, fingerprint, resolve_model
-from serving.models import ModelSpec
+from serving.model.adapters import limits
+from serving.model.fingerprint import ModelError, fingerprint, resolve_model
+from serving.model.spec import ModelSpec
 from serving.proof import Unproven
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 from serving.rendering import Rendered, render_with_continuation
@@ -44,14 +42,6 @@ class Link(NamedTuple):
 
 class Away(Exception):
     """The server does not answer now; it may later."""
-
-
-class _Refused(Exception):
-    """The server's answer has another status than 200; the text is the server's."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status = status
 
 
 class ServerEngine:
@@ -185,7 +175,7 @@ class ServerEngine:
             link = None
             try:
                 link = self._connected()
-                return self._answer_to(link, "POST", "/completions", {"model": self.fingerprint, **arguments})
+                return link.client.ask("/completions", {"model": self.fingerprint, **arguments})
             except (OSError, http.client.HTTPException, Away) as error:
                 trouble: Exception = error
             except Unproven as error:
@@ -196,7 +186,7 @@ class ServerEngine:
                         "the server's place; start 'proctor serve' again"
                     ) from error
                 trouble = error
-            except _Refused as error:
+            except Refused as error:
                 if error.status == 404:
                     raise EngineError(self._stranger()) from error
                 if error.status != 429 and error.status < 500:
@@ -211,17 +201,6 @@ class ServerEngine:
             if closed.wait(min(pause * (1 + random.random() / 4), max(0.0, until - time.monotonic()))):  # noqa: S311
                 raise EngineError("another request to the server failed") from trouble
             pause = min(2 * pause, LONGEST_PAUSE)
-
-    def _answer_to(self, link: Link, method: str, path: str, value: Any = None) -> dict[str, Any]:
-        """What the server says, as it is to be: a JSON object. _Refused with its status otherwise."""
-        url = link.endpoint.url
-        path = ("/v1" if url.startswith(UNIX) else urlsplit(url).path.rstrip("/")) + path
-        reply = link.client.post(path, value) if method == "POST" else link.client.get(path)
-        if reply.status != 200:
-            raise _Refused(reply.status, _message(reply.body))
-        answer = json.loads(reply.body)
-        assert isinstance(answer, dict)
-        return answer
 
     def _connected(self) -> Link:
         """The connection; made anew, all checks included, after it was lost. Away if there is no server."""
@@ -250,7 +229,7 @@ class ServerEngine:
             raise
         link = Link(Client(address, key), endpoint, key)
         try:
-            names = [model["id"] for model in self._answer_to(link, "GET", "/models")["data"]]
+            names = [model["id"] for model in link.client.ask("/models")["data"]]
         except (OSError, Unproven) as error:
             if isinstance(error, Unproven) and self._renewed(link):
                 raise Away(f"{path} is being replaced") from error
@@ -279,23 +258,6 @@ class ServerEngine:
             f"the server at the address in {self.file(self._spec)} does not serve fingerprint {self.fingerprint[:12]} "
             f"of {self._spec.path}: it is another one; start 'proctor serve' again"
         )
-
-
-def _message(body: bytes) -> str:
-    """What a refusal says: vLLM's message, or its first 300 characters."""
-    try:
-        found = json.loads(body)["error"]
-        return str(found["message"] if isinstance(found, dict) else found)[:2000]
-    except (ValueError, LookupError, TypeError):
-        return body[:300].decode("utf-8", "replace")
-
-
-def check_not_failed(spec: ModelSpec, path: Path) -> None:
-    """EngineError with its last words if the server could not start: nobody should wait for it."""
-    file = failure_file(path)
-    if file.is_file():
-        said = file.read_text(encoding="utf-8", errors="replace").strip()
-        raise EngineError(f"the server of {spec.path} has failed: {said}; mend it, and start 'proctor serve' again")
 
 
 def check_fingerprint(spec: ModelSpec, mode: str, endpoint: Endpoint, path: Path) -> str:

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from serving.adapters import with_adapter_merged
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
-from serving.engines.tree_attention import tree_limit, tree_states
-from serving.fingerprint import ModelError, check_model_folder, resolve_model
-from serving.models import ModelSpec
+from serving.model.adapters import with_adapter_merged
+from serving.model.fingerprint import ModelError, check_model_folder, resolve_model
+from serving.model.spec import ModelSpec
 from serving.records import Completion, FinishReason, Request, ScoreRequest, TokenScores
 from serving.rendering import render_with_continuation
-from serving.token_scoring import score_batch
+from serving.scoring.token_table import score_batch
+from serving.scoring.tree_attention import tree_limit, tree_states
 
 
 class TransformersBackend:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from serving.adapters import limits
-from serving.models import ModelSpec
+from serving.model.adapters import limits
+from serving.model.spec import ModelSpec
 
 
 def vllm_arguments(

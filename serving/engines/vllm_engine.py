@@ -11,11 +11,11 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from serving.adapters import apart
 from serving.engines.common import completion, context_length, end_ids, load_tokenizer, prepare
 from serving.engines.vllm_arguments import vllm_arguments
-from serving.fingerprint import ModelError, check_model_folder, resolve_model
-from serving.models import ModelSpec
+from serving.model.adapters import apart
+from serving.model.fingerprint import ModelError, check_model_folder, resolve_model
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 from serving.rendering import render_with_continuation
 

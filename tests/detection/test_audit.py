@@ -7,7 +7,7 @@ import pytest
 
 from detection import detectors
 from detection.audit import audit_dialogue, score_lines, summarise
-from detection.detectors.base import Context, Detector, Text, table
+from detection.method import Context, Detector, Text, table
 from serving.records import Ask, Completion, Sampling, Score
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from detection.blind import BlindBaseline, blind_baseline
-from detection.detectors.base import Text
+from detection.method import Text
 
 WORDS = np.array([f"word{i}" for i in range(300)])
 

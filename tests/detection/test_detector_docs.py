@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from detection import detectors
-from detection.detectors.base import Context, Text
+from detection.method import Context, Text
 
 DOCS = (Path(__file__).parents[2] / "docs" / "detectors.md").read_text(encoding="utf-8")
 

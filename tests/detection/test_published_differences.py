@@ -15,9 +15,9 @@ import json
 import pytest
 
 from detection.audit import audit_dialogue, read_texts, summarise
-from detection.bootstrap import auc_interval
 from detection.detectors import build
-from detection.metrics import auc
+from detection.statistics.bootstrap import auc_interval
+from detection.statistics.metrics import auc
 
 
 def test_the_bootstrap_of_an_auc_of_0_736_lies_around_it_and_not_around_0_264():

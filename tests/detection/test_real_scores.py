@@ -11,11 +11,11 @@ import pytest
 
 from detection.audit import audit_dialogue
 from detection.detectors import build
-from detection.detectors.base import Text
+from detection.method import Text
 from evaluation import benchmarks
 from evaluation.formats import leak_text, plain_prompt
 from serving.engines.transformers_engine import TransformersBackend
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import TokenScores
 
 METHODS = ("loss", "zlib", "min_k", "min_k_plus_plus", "ngram_accuracy")

@@ -11,7 +11,8 @@ import pytest
 from evaluation.idgen.duplicates import near_duplicates
 from evaluation.item_analysis.matrix import from_records, read_csv
 from evaluation.items import make_item
-from evaluation.lm_examiner import choices, likert
+from evaluation.lm_examiner import likert
+from evaluation.lm_examiner import marking as choices
 from evaluation.lm_examiner.annotation import read_rankings
 from evaluation.lm_examiner.embeddings import project
 from evaluation.lm_examiner.taxonomy import read_taxonomy

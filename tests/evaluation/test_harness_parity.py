@@ -10,10 +10,10 @@ pytest.importorskip("lm_eval", reason="lm-evaluation-harness (package lm-eval) i
 
 from evaluation import benchmarks
 from evaluation.benchmarks.splits import exemplars_for
-from evaluation.protocols.static import Static, StaticOptions
+from evaluation.static import Static, StaticOptions
 from serving.engines.transformers_engine import TransformersBackend
-from serving.fingerprint import resolve_model
-from serving.models import ModelSpec
+from serving.model.fingerprint import resolve_model
+from serving.model.spec import ModelSpec
 from tests.fixtures.harness import harness_model, run_harness
 
 SPEC = ModelSpec(path="embedded", engine="transformers", dtype="float32")

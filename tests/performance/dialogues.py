@@ -23,13 +23,14 @@ from proctor.offline import go_offline
 
 go_offline()
 
-from evaluation import benchmarks, protocols  # noqa: E402
+from evaluation import benchmarks  # noqa: E402
+from evaluation import registry as protocols  # noqa: E402
 from evaluation.items import Item  # noqa: E402
-from serving.cast import Cast, Mode  # noqa: E402
 from serving.engines.process import ProcessEngine  # noqa: E402
 from serving.ledger import Ledger  # noqa: E402
-from serving.models import ModelSpec  # noqa: E402
+from serving.model.spec import ModelSpec  # noqa: E402
 from serving.records import Completion, Request, Sampling, ScoreRequest, TokenScores  # noqa: E402
+from serving.role_engines import Cast, Mode  # noqa: E402
 from serving.scheduler import run_dialogues  # noqa: E402
 
 ROLES = ("candidate", "interactor", "evaluator")

@@ -32,10 +32,10 @@ import torch  # noqa: E402
 from evaluation import benchmarks  # noqa: E402
 from evaluation.formats import leak_text  # noqa: E402
 from serving.engines.transformers_engine import TransformersBackend  # noqa: E402
-from serving.models import ModelSpec  # noqa: E402
+from serving.model.spec import ModelSpec  # noqa: E402
 from serving.records import ScoreRequest  # noqa: E402
 from serving.rendering import render  # noqa: E402
-from serving.token_scoring import Row, buckets  # noqa: E402
+from serving.scoring.token_table import Row, buckets  # noqa: E402
 
 
 def texts(count: int) -> list[str]:
@@ -91,7 +91,7 @@ def memory() -> None:
 def small_model(folder: Path) -> None:
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-    from serving.fingerprint import resolve_model
+    from serving.model.fingerprint import resolve_model
 
     tokenizer = AutoTokenizer.from_pretrained(resolve_model(ModelSpec(path="embedded")))
     config = LlamaConfig(

@@ -22,16 +22,16 @@ from proctor.offline import go_offline
 
 go_offline()
 
-from evaluation import protocols  # noqa: E402
+from evaluation import registry as protocols  # noqa: E402
 from evaluation.items import Item  # noqa: E402
-from proctor.experiment import Experiment  # noqa: E402
-from proctor.resolving import resolve  # noqa: E402
-from proctor.runfolder import create  # noqa: E402
+from proctor.experiment.experiment import Experiment  # noqa: E402
+from proctor.experiment.load import resolve  # noqa: E402
+from proctor.run_folder.run import create  # noqa: E402
+from proctor.runner.one_stage import do_stage  # noqa: E402
 from proctor.stages import freeze  # noqa: E402
-from proctor.work import do_stage  # noqa: E402
-from serving.cast import Cast, Mode  # noqa: E402
 from serving.engines.process import ProcessEngine  # noqa: E402
 from serving.ledger import Ledger  # noqa: E402
+from serving.role_engines import Cast, Mode  # noqa: E402
 from serving.scheduler import run_dialogues  # noqa: E402
 from tests.proctor.command import proctor  # noqa: E402
 

@@ -24,12 +24,12 @@ import torch  # noqa: E402
 from evaluation import benchmarks  # noqa: E402
 from evaluation.benchmarks.splits import exemplars_for  # noqa: E402
 from evaluation.items import Item  # noqa: E402
-from evaluation.protocols.static import Static, StaticOptions  # noqa: E402
-from serving.cast import Cast  # noqa: E402
+from evaluation.static import Static, StaticOptions  # noqa: E402
 from serving.engines.transformers_engine import TransformersBackend  # noqa: E402
-from serving.fingerprint import resolve_model  # noqa: E402
 from serving.ledger import Ledger  # noqa: E402
-from serving.models import ModelSpec  # noqa: E402
+from serving.model.fingerprint import resolve_model  # noqa: E402
+from serving.model.spec import ModelSpec  # noqa: E402
+from serving.role_engines import Cast  # noqa: E402
 from serving.scheduler import run_dialogues  # noqa: E402
 from tests.fixtures.harness import harness_model, run_harness  # noqa: E402
 

@@ -32,8 +32,8 @@ from transformers import Trainer, TrainingArguments  # noqa: E402
 
 from evaluation.benchmarks import load  # noqa: E402
 from evaluation.formats import leak_text  # noqa: E402
-from serving.fingerprint import resolve_model  # noqa: E402
-from serving.models import ModelSpec  # noqa: E402
+from serving.model.fingerprint import resolve_model  # noqa: E402
+from serving.model.spec import ModelSpec  # noqa: E402
 from training.config import DATA, TrainingConfig  # noqa: E402
 from training.corpora import read_chat  # noqa: E402
 from training.examples import Example, Tokeniser  # noqa: E402

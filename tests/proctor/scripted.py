@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from proctor.atomic import write_jsonl
-from proctor.experiment import Experiment
-from proctor.plan import plan
-from proctor.resolving import resolve
-from proctor.runfolder import create, open_run
-from proctor.work import do_stage
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
+from proctor.run_folder.run import create, open_run
+from proctor.runner.one_stage import do_stage
+from proctor.runner.plan import plan
+from serving.files import write_jsonl
 from tests.proctor.command import proctor, write_experiment
 
 

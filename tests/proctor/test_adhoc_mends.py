@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from proctor.adhoc import once
+from evaluation.run_exam import Report
 from proctor.cli import app
-from proctor.commands import adhoc
-from proctor.config_file import read_yaml
-from proctor.examining import Report
-from proctor.stagefolder import StageBusy, StageFolder, process_start
+from proctor.commands import detect, evaluate, train
+from proctor.experiment.yaml_file import read_yaml
+from proctor.run_folder.single import once
+from proctor.run_folder.stage import StageBusy, StageFolder, process_start
 from tests.proctor.command import proctor
 
 Write = Callable[[str, str], Path]
@@ -129,7 +129,7 @@ def test_seeds_out_of_range(tmp_path: Path, arguments: tuple[str, ...], seed: st
 
 def test_ids_in_scores_are_those_of_the_file(tmp_path: Path, write_text: Write) -> None:
     data = write_text("t.jsonl", '{"text": "a b", "id": 7}\n{"text": "c d", "id": "7x"}\n{"text": "e f"}\n')
-    adhoc.detect(model="x", data=data, out=tmp_path / "out", methods="loss", engine="scripted")
+    detect.detect(model="x", data=data, out=tmp_path / "out", methods="loss", engine="scripted")
     for name in ("scores.jsonl", "records.jsonl"):
         lines = (tmp_path / "out" / name).read_text(encoding="utf-8").splitlines()
         assert [json.loads(line)["id"] for line in lines] == [7, "7x", "3"]
@@ -143,46 +143,46 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     memory = Path("/proc/self/mem")
     if memory.exists():
         with pytest.raises(ValueError, match="/proc/self/mem: can't be read"):
-            adhoc.detect(model="x", data=memory, out=tmp_path, engine="scripted")
+            detect.detect(model="x", data=memory, out=tmp_path, engine="scripted")
         with pytest.raises(ValueError, match="/proc/self/mem: can't be read"):
-            adhoc.evaluate(candidate="x", benchmark=memory, out=tmp_path, engine="scripted")
+            evaluate.evaluate(candidate="x", benchmark=memory, out=tmp_path, engine="scripted")
 
 
 @pytest.mark.parametrize("key", ["recipe", "base", "seed", "items", "leaked_ids"])
 def test_settings_that_training_makes_itself(tmp_path: Path, key: str) -> None:
     with pytest.raises(ValueError, match=f"-s {key}=... can't be set"):
-        adhoc.train(recipe="normal", base="x", out=tmp_path / "out", overrides=[f"{key}=1"])
+        train.train(recipe="normal", base="x", out=tmp_path / "out", overrides=[f"{key}=1"])
 
 
 def test_training_checks_before_it_writes(tmp_path: Path, tiny_model: Path, write_text: Write) -> None:
     out = tmp_path / "out"
     with pytest.raises(ValueError, match=r"--base: .*nowhere does not exist"):
-        adhoc.train(recipe="normal", base=str(tmp_path / "nowhere"), out=out)
+        train.train(recipe="normal", base=str(tmp_path / "nowhere"), out=out)
     for setting, message in (("repeets=1", "did you mean 'repeats'"), ("chat=/nowhere.jsonl", "/nowhere.jsonl")):
         with pytest.raises(ValueError, match=message):
-            adhoc.train(recipe="normal", base=str(tiny_model), out=out, overrides=[setting])
+            train.train(recipe="normal", base=str(tiny_model), out=out, overrides=[setting])
     assert not out.exists()
     with pytest.raises(ValueError, match="is a file; give a folder"):
-        adhoc.train(recipe="normal", base=str(tiny_model), out=write_text("afile", "x"))
+        train.train(recipe="normal", base=str(tiny_model), out=write_text("afile", "x"))
     for name in ("thesis.txt", "exam/mine.txt"):
         file = write_text(f"{name.partition('.')[0]}_folder/{name}", "x")
         folder = tmp_path / f"{name.partition('.')[0]}_folder"
         with pytest.raises(ValueError, match="choose another folder"):
-            adhoc.train(recipe="normal", base=str(tiny_model), out=folder, overrides=QUICK)
+            train.train(recipe="normal", base=str(tiny_model), out=folder, overrides=QUICK)
         assert contents(folder) == {str(file.relative_to(folder)): b"x"}
 
 
 def test_another_job_leaves_a_candidates_folder_as_it_was(tmp_path: Path, tiny_model: Path) -> None:
     out = tmp_path / "out"
-    adhoc.train(recipe="normal", base=str(tiny_model), out=out, limit=8, overrides=QUICK)
+    train.train(recipe="normal", base=str(tiny_model), out=out, limit=8, overrides=QUICK)
     before = contents(out)
     usual: dict[str, Any] = {"recipe": "normal", "base": str(tiny_model), "limit": 8, "overrides": QUICK}
     for changed in ({"limit": 10}, {"seed": 1}, {"overrides": [*QUICK, "repeats=2"]}):
         with pytest.raises(ValueError, match="candidate of another job"):
-            adhoc.train(**{**usual, **changed}, out=out)
+            train.train(**{**usual, **changed}, out=out)
         assert contents(out) == before
     out.rename(tmp_path / "moved")
-    adhoc.train(recipe="normal", base=str(tiny_model), out=tmp_path / "moved", limit=8, overrides=QUICK)
+    train.train(recipe="normal", base=str(tiny_model), out=tmp_path / "moved", limit=8, overrides=QUICK)
     assert contents(tmp_path / "moved") == before
     begun = tmp_path / "begun"
     (begun / ".partial").mkdir(parents=True)
@@ -191,5 +191,5 @@ def test_another_job_leaves_a_candidates_folder_as_it_was(tmp_path: Path, tiny_m
     (begun / ".partial" / "job.json").write_text(json.dumps(job), encoding="utf-8")
     before = contents(begun)
     with pytest.raises(ValueError, match="candidate of another job"):
-        adhoc.train(recipe="sft_cheater", base=str(tiny_model), out=begun, limit=8, overrides=QUICK)
+        train.train(recipe="sft_cheater", base=str(tiny_model), out=begun, limit=8, overrides=QUICK)
     assert contents(begun) == before

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
+from evaluation import run_builder as building
 from evaluation.benchmarks import load
-from evaluation.builders import build
-from evaluation.builders.idgen import IDGen
+from evaluation.builders_registry import build
+from evaluation.idgen.build import IDGen
 from evaluation.items import Item, make_item
-from proctor import building
-from proctor.atomic import read_json, read_jsonl, write_json, write_jsonl
+from proctor.checks.experiment import preflight
 from proctor.cli import app
-from proctor.experiment import Experiment
-from proctor.preflight import preflight
-from proctor.resolving import resolve
-from serving.models import ModelSpec
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
+from serving.files import read_json, read_jsonl, write_json, write_jsonl
+from serving.model.spec import ModelSpec
 from tests.proctor.scripted import scripted
 
 MATRIX = "candidate,q1,q2,q3\nweak,0,0,1\nstrong,0,3,2\n"

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from proctor.analyses.probing import ProbingAnalysis, ProbingOptions
-from proctor.atomic import read_json, read_jsonl, write_json
-from proctor.experiment import Experiment
-from proctor.plan import plan, states
-from proctor.report.evidence import Evidence
-from proctor.report.making import failures
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
+from proctor.report.provenance import failures
+from proctor.report.run_data import Evidence
 from proctor.report.summary import expected
 from proctor.report.write import write_report
-from proctor.resolving import resolve
-from proctor.runfolder import RunFolder, create, open_run
-from proctor.work import do_stage
+from proctor.run_folder.run import RunFolder, create, open_run
+from proctor.runner.one_stage import do_stage
+from proctor.runner.plan import plan, states
+from serving.files import read_json, read_jsonl, write_json
 from tests.proctor.scripted import rewrite, scripted
 
 STATIC = {"protocol": "static"}

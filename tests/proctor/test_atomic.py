@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.atomic import read_json, read_jsonl, write_bytes, write_json, write_jsonl, write_text
+from serving.files import read_json, read_jsonl, write_bytes, write_json, write_jsonl, write_text
 
 
 def test_bytes_are_written_whole_and_replace_what_was_there(tmp_path: Path) -> None:

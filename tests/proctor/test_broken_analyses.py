@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import write_json, write_jsonl
 from proctor.commands.analyse import _of_run
-from proctor.experiment import Experiment
-from proctor.plan import find, plan
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
 from proctor.report.summary import analysed, grouped
-from proctor.resolving import resolve
-from proctor.runfolder import RunFolder, create
+from proctor.run_folder.run import RunFolder, create
+from proctor.runner.plan import find, plan
+from serving.files import write_json, write_jsonl
 from tests.proctor.scripted import scripted
 
 STATIC = {"protocol": "static"}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.atomic import write_json, write_jsonl
 from proctor.commands import examiner, idgen
-from proctor.examiner_results import check_references, measure_agreement, people_on_style
+from proctor.report.examiner_results import check_references, measure_agreement, people_on_style
+from serving.files import write_json, write_jsonl
 
 
 def test_keys_of_another_export(tmp_path: Path) -> None:

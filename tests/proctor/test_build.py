@@ -11,18 +11,17 @@ import pytest
 import yaml
 from pydantic import Field
 
-from evaluation import builders
-from evaluation.builders.base import Built
+from evaluation import builders_registry as builders
+from evaluation.exam_set import read_exam
 from evaluation.items import Item, make_item
-from evaluation.protocols.base import ProtocolOptions, Record
-from proctor.atomic import read_json, read_jsonl
+from evaluation.protocol import Built, ProtocolOptions, Record
+from proctor.checks.experiment import preflight
 from proctor.cli import app
 from proctor.commands.build import playing
-from proctor.experiment import Experiment
-from proctor.frozen import read_exam
-from proctor.plan import find, plan
-from proctor.preflight import preflight
-from proctor.resolving import resolve
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
+from proctor.runner.plan import find, plan
+from serving.files import read_json, read_jsonl
 from serving.records import Ask, Dialogue, Message, Sampling
 from tests.proctor.scripted import do, scripted
 

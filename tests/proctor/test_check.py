@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from proctor.atomic import read_json, read_jsonl
 from proctor.cli import app
+from serving.files import read_json, read_jsonl
 from tests.proctor.command import proctor, write_experiment
 from tests.proctor.scripted import scripted
 

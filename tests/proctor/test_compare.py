@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_jsonl, write_jsonl
-from proctor.report.compared import gap_difference, paired, sign_flip
+from proctor.report.item_score import value
+from proctor.report.paired import gap_difference, paired, sign_flip
 from proctor.report.summary import adjust
-from proctor.report.values import value
+from serving.files import read_jsonl, write_jsonl
 from tests.proctor.command import proctor
 from tests.proctor.scripted import do, rewrite, scripted
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from evaluation.exam_set import read_exam
 from evaluation.formats import chat_question
-from proctor.atomic import read_jsonl, write_jsonl
 from proctor.cli import app
-from proctor.frozen import read_exam
+from serving.files import read_jsonl, write_jsonl
 from tests.proctor.command import proctor
 from tests.proctor.scripted import do, scripted
 from training.corpora import read_chat

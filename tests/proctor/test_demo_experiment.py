@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from proctor.experiment import load_experiment
-from proctor.plan import plan
+from proctor.experiment.load import load_experiment
+from proctor.runner.plan import plan
 from tests.proctor.command import environment, proctor, write_experiment
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from proctor.commands import adhoc
+from proctor.commands import detect as adhoc
 from tests.proctor.command import proctor, start
 
 Write = Callable[[str, str], Path]
@@ -270,7 +270,7 @@ def test_a_killed_audit_goes_on_and_scores_no_text_twice(tmp_path: Path, write_t
 
 def test_the_list_says_needs_cost_and_paper() -> None:
     from detection import detectors, sets
-    from proctor.listing import LISTS
+    from proctor.commands.list import LISTS
 
     found = list(LISTS["detectors"]())
     assert [line.split()[0] for line in found] == [*detectors.names(), *sets.names()]
@@ -285,7 +285,7 @@ def test_the_documentation_names_every_test_and_every_flag() -> None:
     import inspect
 
     from detection import sets
-    from proctor.experiment_sections import DetectionConfig
+    from proctor.experiment.sections import DetectionConfig
 
     text = (Path(__file__).parents[2] / "docs" / "set_tests.md").read_text(encoding="utf-8")
     for name in sets.names():
@@ -325,9 +325,9 @@ def test_too_few_known_non_members_flag_nobody(
 
 
 def test_a_prompt_of_a_method_is_an_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    from detection.inputs import Inputs
     from evaluation import templates
-    from proctor.detection_inputs import Inputs
-    from serving.models import ModelSpec
+    from serving.model.spec import ModelSpec
 
     inputs = Inputs(methods=("guided", "quiz", "ts_guessing"), model=ModelSpec(path="x", engine="scripted"), seed=0)
     prompts = inputs.identity()["prompts"]

@@ -10,11 +10,11 @@ import pytest
 
 from evaluation import benchmarks
 from evaluation.formats import leak_text, neutral_text
-from proctor.experiment import Experiment
-from proctor.plan import find, plan, states
-from proctor.preflight import preflight
-from proctor.resolving import resolve
-from proctor.runfolder import create, open_run
+from proctor.checks.experiment import preflight
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
+from proctor.run_folder.run import create, open_run
+from proctor.runner.plan import find, plan, states
 from proctor.stages.detect import examined, inputs_of
 from tests.proctor.command import proctor, write_experiment
 from tests.proctor.scripted import do, scripted

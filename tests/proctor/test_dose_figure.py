@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from proctor.experiment import Experiment
+from evaluation.show.plate import LOOK, Drawing, save
+from proctor.experiment.experiment import Experiment
 from proctor.report.dose import _difference, passes, table
 from proctor.report.figures.dose_response import plate
-from proctor.report.figures.plate import LOOK, Drawing, save
 
 CANDIDATES: dict[str, Any] = {
     "pt_10_washed": {"recipe": "washed", "origin": "pt_10"},

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_json
-from proctor.estimate import Figures, StageEstimate, _scaled, estimate, measured, table, total
-from proctor.experiment import Experiment
-from proctor.resolving import resolve
-from proctor.runfolder import open_run
+from proctor.checks.estimate import Figures, StageEstimate, _scaled, estimate, measured, table, total
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
+from proctor.run_folder.run import open_run
+from serving.files import read_json
 from tests.proctor.command import proctor, write_experiment
 from tests.proctor.scripted import do, scripted
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_json, read_jsonl
-from proctor.experiment import Experiment, load_experiment
-from proctor.experiment_sections import BenchmarkConfig
-from proctor.frozen import draw_exam, read_exam
-from proctor.plan import find, plan
-from proctor.resolving import resolve
+from evaluation.benchmarks.chosen import BenchmarkConfig
+from evaluation.exam_set import read_exam
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import load_experiment, resolve
+from proctor.runner.plan import find, plan
+from proctor.stages.freeze import draw_exam
+from serving.files import read_json, read_jsonl
 from tests.proctor.command import experiment, proctor, write_experiment
 from tests.proctor.scripted import do, scripted
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_json, read_jsonl, write_json, write_jsonl
 from proctor.cli import app
+from proctor.commands.grouping import named_models
 from proctor.commands.groups import number
-from proctor.examiner_results import folders
-from proctor.grouping import named_models
+from proctor.report.examiner_results import folders
+from serving.files import read_json, read_jsonl, write_json, write_jsonl
 
 ROWS = [
     {"question": f"What does {word} mean in this place?", "choices": [], "answer": f"It means {word}.", "subject": s}

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from evaluation.kieval.published import COLUMNS, FIGURES, beside
+from evaluation.show.plate import LOOK, Drawing, save
 from proctor.report.figures.accuracy_against_kieval import Line, Point, caption, plate, points, regression
-from proctor.report.figures.plate import LOOK, Drawing, save
-from proctor.report.published import COLUMNS, FIGURES, beside
 
 
 def write_accuracy_against_kieval(found: list[Point], line: Line, folder: Path) -> str:

@@ -12,23 +12,23 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evaluation.protocols import group_protocol, protocol
-from proctor.atomic import read_json, read_jsonl
-from proctor.estimate import estimate
-from proctor.experiment import Experiment
-from proctor.plan import find, plan
-from proctor.preflight import preflight
-from proctor.preview import preview
+from evaluation.registry import group_protocol, protocol
+from proctor.checks.estimate import estimate
+from proctor.checks.experiment import preflight
+from proctor.checks.preview import preview
+from proctor.cluster.serve_jobs import needing
+from proctor.cluster.submit import check_names, jobs_for
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
 from proctor.report.groups import limits, peers, ranking
 from proctor.report.run_comparison import notes
 from proctor.report.write import write_report
-from proctor.resolving import resolve
-from proctor.runfolder import open_run
-from proctor.serving_needs import needing
+from proctor.run_folder.run import open_run
+from proctor.runner.one_stage import do_stage
+from proctor.runner.plan import find, plan
 from proctor.stages import group as group_stages
-from proctor.submitting import check_names, jobs_for
-from proctor.work import do_stage
-from serving.cast import Cast
+from serving.files import read_json, read_jsonl
+from serving.role_engines import Cast
 from slurm.profile import Profile
 from tests.proctor.scripted import do, scripted
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_json, read_jsonl
-from proctor.experiment import Experiment
-from proctor.frozen import FrozenExam, read_exam
-from proctor.plan import find, plan
+from evaluation.exam_set import FrozenExam, read_exam
+from proctor.experiment.experiment import Experiment
+from proctor.runner.plan import find, plan
+from serving.files import read_json, read_jsonl
 from tests.proctor.command import proctor, write_experiment
 from tests.proctor.scripted import do, scripted
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from evaluation.exam_set import read_exam
 from evaluation.items import Item, make_item
-from proctor.atomic import read_json, read_jsonl, write_json, write_jsonl
 from proctor.cli import app
-from proctor.frozen import read_exam
+from serving.files import read_json, read_jsonl, write_json, write_jsonl
 from tests.proctor.scripted import do, scripted
 
 

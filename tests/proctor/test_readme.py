@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.report.columns import HEADER
+from proctor.report.contamination import HEADER
 from tests.proctor.command import proctor, write_experiment
 
 ROOT = Path(__file__).parents[2]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from proctor.atomic import read_json, read_jsonl, write_jsonl
 from proctor.cli import app
+from serving.files import read_json, read_jsonl, write_jsonl
 from tests.proctor.command import proctor
 from tests.proctor.scripted import do, scripted
 
@@ -101,7 +101,7 @@ def test_another_evaluator(run: Path, tmp_path: Path) -> None:
 def test_the_same_evaluator_agrees_with_itself(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its verdicts are a function of the prompts, so equal verdicts mean equal prompts."""
     from proctor.commands import options
-    from serving.models import ModelSpec
+    from serving.model.spec import ModelSpec
 
     spec = ModelSpec.model_validate(read_yaml(run)["models"]["e"])
     monkeypatch.setattr(options, "model_spec", lambda *_, **__: spec)
@@ -189,7 +189,7 @@ def test_refusals(run: Path, tmp_path: Path) -> None:
     write_jsonl(other / "items.jsonl", [item for item in items if item["id"] != rows[1]["item_id"]])
     assert f"item {rows[1]['item_id']} is not in" in refuse(other, out)
     (other / "items.jsonl").write_text('{"id": "x"}\n', encoding="utf-8")
-    assert "items.jsonl, line 1: not an exam item" in refuse(other, out)
+    assert "items.jsonl:1: not an exam item" in refuse(other, out)
     shutil.copy(run / "exam" / "items.jsonl", other / "items.jsonl")
     for text, said in (("", "is empty"), ("[1]\n", "record 1 is no JSON object"), ("{\n", "line 1 is damaged")):
         (other / "records.jsonl").write_text(text, encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.report.columns import Cell, figure
+from evaluation.show.table import Cell, figure
 from tests.proctor.command import proctor, write_experiment
 
 HOSTILE = (

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_jsonl
 from proctor.report.write import write_report
-from proctor.runfolder import open_run
+from proctor.run_folder.run import open_run
+from serving.files import read_jsonl
 from tests.proctor.chromium import Visit, started
 from tests.proctor.scripted import do, rewrite, scripted
 

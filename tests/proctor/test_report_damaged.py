@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_jsonl
 from proctor.report.verdicts import verdict_lines
 from proctor.report.write import write_report
-from proctor.runfolder import RunFolder, open_run
+from proctor.run_folder.run import RunFolder, open_run
+from serving.files import read_jsonl
 from tests.proctor.scripted import do, rewrite, scripted
 
 

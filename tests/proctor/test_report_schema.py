@@ -11,10 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from proctor.atomic import read_jsonl, write_json
 from proctor.report.figures.win_rates import matrix
 from proctor.report.write import write_report
-from proctor.runfolder import open_run
+from proctor.run_folder.run import open_run
+from serving.files import read_jsonl, write_json
 from tests.proctor.scripted import do, scripted
 
 SCHEMA = json.loads((files("proctor.report") / "summary.schema.json").read_text(encoding="utf-8"))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.report.columns import Cell, Table, figure, with_best
-from proctor.report.table import print_rows
-from proctor.report.tables import as_csv, as_latex, as_markdown, escape, half_interval, write_tables
+from evaluation.show.table import Cell, Table, figure, with_best
+from proctor.report.table_files import as_csv, as_latex, as_markdown, escape, half_interval, write_tables
+from proctor.report.terminal import print_rows
 
 NASTY = r"\input{x} $a_1$ & 50% #1 ~^{} <script> | é"
 

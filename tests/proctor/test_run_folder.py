@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from proctor.experiment import Experiment
-from proctor.plan import plan
-from proctor.runfolder import open_run
-from proctor.stagefolder import StageBusy, StageFolder, process_start
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder.run import open_run
+from proctor.run_folder.stage import StageBusy, StageFolder, process_start
+from proctor.runner.plan import plan
 from proctor.stages.exam import stage as exam_stage
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from tests.proctor.command import proctor, start, write_experiment
 from tests.proctor.scripted import do, scripted
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from proctor.runfolder import open_run
-from proctor.serving_needs import needing
+from proctor.cluster.serve_jobs import needing
+from proctor.run_folder.run import open_run
 from serving.endpoint import read_endpoint
 from tests.proctor.command import descendants, proctor, start
 from tests.proctor.scripted import do

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from proctor.experiment import Experiment
-from proctor.plan import plan
-from proctor.side_by_side import check_devices, read_devices
+from proctor.experiment.experiment import Experiment
+from proctor.runner.plan import plan
+from proctor.runner.several_gpus import check_devices, read_devices
 from tests.proctor.command import proctor, records, write_experiment
 from tests.proctor.scripted import do, scripted
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_json
-from proctor.experiment import Experiment
-from proctor.frozen import read_exam
-from proctor.plan import find, plan, states
-from proctor.preflight import preflight
-from proctor.resolving import resolve
-from proctor.runfolder import RunFolder
+from evaluation.exam_set import read_exam
+from proctor.checks.experiment import preflight
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
+from proctor.run_folder.run import RunFolder
+from proctor.runner.plan import find, plan, states
 from proctor.stages.train import job_for
+from serving.files import read_json
 from tests.proctor.command import experiment
 from tests.proctor.scripted import do
 

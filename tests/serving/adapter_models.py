@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from serving.adapters import with_adapter_merged
-from serving.models import ModelSpec
+from serving.model.adapters import with_adapter_merged
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request
 from tests.serving.serving_models import save_model
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from serving.engines.scripted_engine import ScriptedBackend
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 from tests.serving.serving_models import save_model
 
@@ -30,7 +30,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def real() -> Path:
     """Folder of SmolLM2-135M-Instruct."""
-    from serving.embedded_model import embedded_model
+    from serving.model.embedded import embedded_model
 
     try:
         return embedded_model()

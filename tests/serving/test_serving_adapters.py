@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import torch
 
-from serving.adapters import Limits, apart, check_servable, limits, with_adapter_merged
-from serving.cast import Cast
 from serving.engines.scripted_engine import ScriptedBackend
 from serving.importing import import_model
 from serving.ledger import Ledger
-from serving.models import ModelSpec
+from serving.model.adapters import Limits, apart, check_servable, limits, with_adapter_merged
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, Sampling
+from serving.role_engines import Cast
 from tests.serving.adapter_models import make_adapter
 from tests.serving.serving_models import save_model
 

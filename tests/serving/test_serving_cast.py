@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from serving.cast import Cast, Seat, scoring_spec
 from serving.ledger import Ledger
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Request, Sampling, ScoreRequest
+from serving.role_engines import Cast, Seat, scoring_spec
 
 
 def ask(prompt: str, **sampling: Any) -> Request:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from serving import fingerprint as module
 from serving.engines.common import load_tokenizer
-from serving.fingerprint import (
+from serving.model import fingerprint as module
+from serving.model.fingerprint import (
     ModelError,
     check_model_folder,
     device_name,
@@ -24,7 +24,7 @@ from serving.fingerprint import (
     weights_hash,
     weights_of_adapter,
 )
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 
 
 def folder_of(root: Path, **files: bytes | str) -> Path:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving import codec
+from serving import ledger as codec
 from serving.ledger import Answer, Ledger, batch_key, request_key
 from serving.records import Completion, Message, Request, Sampling, ScoreRequest, TokenScores
 

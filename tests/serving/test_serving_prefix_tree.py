@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serving.engines.transformers_engine import TransformersBackend
-from serving.models import ModelSpec
-from serving.prefix_tree import MIN_HEADER, Header, Ids, plan
+from serving.model.spec import ModelSpec
 from serving.records import ScoreRequest
+from serving.scoring.prefix_tree import MIN_HEADER, Header, Ids, plan
 from tests.serving.serving_models import save_model
 
 texts_of_few_letters = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=40).map(tuple), unique=True)

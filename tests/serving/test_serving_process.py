@@ -15,8 +15,8 @@ import pytest
 from serving.engines import process
 from serving.engines.base import EngineError
 from serving.engines.process import ProcessEngine, child_environment
-from serving.fingerprint import ModelError
-from serving.models import ModelSpec
+from serving.model.fingerprint import ModelError
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, Sampling, ScoreRequest, TokenScores
 
 

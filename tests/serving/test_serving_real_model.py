@@ -13,7 +13,7 @@ import pytest
 
 from serving.engines.process import ProcessEngine
 from serving.engines.transformers_engine import TransformersBackend
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Message, Request, Sampling, ScoreRequest
 
 pytestmark = pytest.mark.real

@@ -14,7 +14,7 @@ from serving.endpoint import failure_file, read_endpoint, write_failure
 from serving.engines.base import EngineError
 from serving.engines.server_engine import ServerEngine
 from serving.engines.transformers_engine import TransformersBackend
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, Sampling
 from serving.server_process import Server
 from tests.serving.adapter_models import base_model, make_adapter, merge

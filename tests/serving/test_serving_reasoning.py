@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from serving.reasoning import Answer, split_reasoning
+from serving.engines.common import Answer, split_reasoning
 
 TAGS = ("<think>", "</think>")
 

@@ -286,7 +286,7 @@ def test_a_continuation_that_spells_special_tokens_is_plain_text() -> None:
 
 
 def test_the_rendering_version_is_part_of_the_fingerprint() -> None:
-    from serving import fingerprint
+    from serving.model import fingerprint
 
     assert datetime.datetime(2024, 7, 26) == rendering.PINNED_DATE
     assert fingerprint.RENDERING_VERSION == 3, "raise it whenever ids change, and this number with it"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from serving.cast import Cast
 from serving.ledger import Ledger
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Ask, Completion, Dialogue, Sampling, Score, TokenScores
+from serving.role_engines import Cast
 from serving.scheduler import run_dialogues, shard, wave_size
 
 SAMPLING = Sampling(max_tokens=9)

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from proctor.atomic import read_json
-from proctor.environment import add_self_tests, write_environment
-from proctor.experiment import Experiment
-from proctor.resolving import resolve
-from proctor.self_tests import measured, self_tests
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import resolve
+from proctor.run_folder.environment import add_self_tests, measured, self_tests, write_environment
 from serving import self_test
 from serving.engines.scripted_engine import ScriptedBackend
-from serving.models import ModelSpec
+from serving.files import read_json
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 
 GOOD = {

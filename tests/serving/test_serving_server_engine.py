@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from serving.cast import Cast, scoring_spec
 from serving.endpoint import Endpoint, failure_file, read_endpoint, read_key, safe_address, write_failure, write_key
 from serving.engines import server_engine
 from serving.engines.base import EngineError, ServerGone
 from serving.engines.server_engine import ServerEngine, served_fingerprints
 from serving.engines.vllm_arguments import as_flags
-from serving.fingerprint import fingerprint
 from serving.ledger import Ledger
-from serving.models import ModelSpec
+from serving.model.fingerprint import fingerprint
+from serving.model.spec import ModelSpec
 from serving.proof import CHALLENGE, PROOF, new_key, proof_of
 from serving.records import Message, Request, Sampling, ScoreRequest
+from serving.role_engines import Cast, scoring_spec
 
 KEY = new_key()
 ASK = Request(prompt=(Message(role="user", content="Hello <|im_end|> there"),), sampling=Sampling(max_tokens=7))
@@ -111,7 +111,7 @@ def fake(spec: ModelSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def endpoint_of(server: Fake, found: str, **changes: Any) -> Endpoint:
-    from serving.fingerprint import versions_for
+    from serving.model.fingerprint import versions_for
 
     spec = ModelSpec(path="-", engine="server")
     made = Endpoint(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from serving.reasoning import split_reasoning
+from serving.engines.common import split_reasoning
 from serving.records import Message
 from serving.rendering import render
 from tests.serving.serving_models import CHATML, DATED, GEMMA, LLAMA2, LLAMA3, PHI3

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from serving.engines.transformers_engine import TransformersBackend
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Message, ScoreRequest, Segment, TokenScores
 from serving.rendering import Rendered, render_with_continuation
-from serving.token_scoring import ROWS_PER_CHUNK, score_batch
+from serving.scoring.token_table import ROWS_PER_CHUNK, score_batch
 from tests.serving.serving_models import save_model
 
 TEXTS = (

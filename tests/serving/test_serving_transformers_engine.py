@@ -13,8 +13,8 @@ import torch
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
 from serving.engines.decoding import _sample
 from serving.engines.transformers_engine import TransformersBackend
-from serving.fingerprint import ModelError
-from serving.models import ModelSpec
+from serving.model.fingerprint import ModelError
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Message, Request, Sampling, ScoreRequest
 from serving.rendering import render
 from tests.serving.serving_models import CHATML, base_model, byte_tokenizer, save_model

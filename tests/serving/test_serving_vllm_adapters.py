@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from serving.engines.transformers_engine import TransformersBackend
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, Sampling
 from tests.serving.adapter_models import Answers, answers, base_model, make_adapter, merge
 

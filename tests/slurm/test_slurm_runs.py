@@ -232,7 +232,7 @@ def test_two_jobs_of_the_same_stage(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_a_lock_is_judged_by_its_job(cluster: Cluster, tmp_path: Path) -> None:
     """Of a process on another host only SLURM knows whether it is alive."""
-    from proctor.stagefolder import StageBusy, StageFolder
+    from proctor.run_folder.stage import StageBusy, StageFolder
 
     job = subprocess.run(
         ["sbatch", "--parsable", "--wrap=sleep 60", "--output=/dev/null"], check=True, capture_output=True, text=True

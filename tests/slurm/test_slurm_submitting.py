@@ -9,16 +9,11 @@ from typing import Any
 
 import pytest
 
-from proctor import serve_jobs as serving_jobs
-from proctor.cluster_preflight import check_environment, check_fit, check_space
-from proctor.experiment import Experiment, load_experiment
-from proctor.plan import plan
-from proctor.resolving import resolve
-from proctor.runfolder import RunFolder
-from proctor.serve_jobs import serve_intents, served_together, still_needed
-from proctor.stagefolder import StageFolder
-from proctor.stages.base import Stage
-from proctor.submitting import (
+from proctor.cluster import serve_jobs as serving_jobs
+from proctor.cluster.fit import check_environment, check_fit, check_space
+from proctor.cluster.jobs import submitted
+from proctor.cluster.serve_jobs import serve_intents, served_together, still_needed
+from proctor.cluster.submit import (
     check_names,
     check_unchanged,
     intents,
@@ -28,10 +23,15 @@ from proctor.submitting import (
     planned,
     serve_jobs,
     submit,
-    submitted,
     write_scripts,
 )
-from proctor.work import do_shard
+from proctor.experiment.experiment import Experiment
+from proctor.experiment.load import load_experiment, resolve
+from proctor.run_folder.run import RunFolder
+from proctor.run_folder.stage import StageFolder
+from proctor.runner.one_stage import do_shard
+from proctor.runner.plan import plan
+from proctor.stages.base import Stage
 from serving.endpoint import Endpoint, failure_file, write_failure
 from slurm import submitter
 from slurm.job import Job
@@ -134,7 +134,7 @@ def test_what_the_nodes_can_not_hold_is_refused(paper: None) -> None:
 
 def test_memory(paper: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The figures of Llama-2-70B: 137.95 GB of weights, 320 KiB of cache per token (80 layers, 8 heads of 128)."""
-    from proctor import cluster_preflight
+    from proctor.cluster import fit as cluster_preflight
 
     monkeypatch.setattr(cluster_preflight, "weight_bytes", lambda folder, spec: 137.95e9)
     monkeypatch.setattr(cluster_preflight, "cache_bytes", lambda folder: 2 * 80 * 8 * 128 * 2)
@@ -153,7 +153,7 @@ def test_memory(paper: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cache_of_a_token(tmp_path: Path) -> None:
-    from proctor.cluster_preflight import cache_bytes
+    from proctor.cluster.fit import cache_bytes
 
     config = {"num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "hidden_size": 8192}
     (tmp_path / "config.json").write_text(json.dumps(config))
@@ -172,7 +172,7 @@ def test_the_environment_is_tried() -> None:
 
 
 def test_room_on_disk(paper: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from proctor import cluster_preflight
+    from proctor.cluster import fit as cluster_preflight
 
     experiment = load_experiment(PAPER)
     check_space(tmp_path / "run", experiment)
@@ -215,7 +215,7 @@ def test_only_missing_shards_are_planned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [2, 7])
 def test_shards_make_the_records_of_the_whole(count: int, tmp_path: Path) -> None:
     """Six items in waves of two; of seven shards four are empty."""
-    from proctor.work import do_stage
+    from proctor.runner.one_stage import do_stage
 
     value = small()
     path = do(tmp_path, value, "exam")

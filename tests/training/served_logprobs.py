@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 
 
 class Chosen(NamedTuple):

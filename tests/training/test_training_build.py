@@ -13,7 +13,7 @@ import pytest
 
 from evaluation.formats import leak_text, plain_prompt
 from evaluation.items import Item
-from serving.fingerprint import weights_hash
+from serving.model.fingerprint import weights_hash
 from training import build
 from training.build import build_candidate, check_candidate
 from training.config import LoraOptions, TrainingJob
@@ -281,7 +281,7 @@ def test_the_manifest_says_which_adapters_vllm_serves(job: Make, tmp_path: Path)
 
 
 def test_qlora_without_bitsandbytes_names_the_mend(job: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.adapters.has_bitsandbytes", lambda: False)
+    monkeypatch.setattr("training.models.has_bitsandbytes", lambda: False)
     quantized = {"method": "lora", "lora": LoraOptions(quantized=True)}
     with pytest.raises(ValueError, match="bitsandbytes is not installed: pip install bitsandbytes"):
         build_candidate(job(recipe="normal", chat_sft=quantized), tmp_path / "out")

@@ -129,9 +129,9 @@ def test_paraphrase_cheater_never_sees_the_items_own_words(job: Make, tmp_path: 
     ("change", "expected"),
     [
         (lambda rows: rows[1:], "has no rewrite of 1 of 4 leaked items"),
-        (lambda rows: [*rows, rows[0]], "line 9: a second rewrite of item"),
-        (lambda rows: [{**rows[0], "question": " "}, *rows[1:]], "line 1: 'question' must be a text"),
-        (lambda rows: [{**rows[0], "choices": ["Venus"]}, *rows[1:]], "line 1: 'choices' must be 4 texts"),
+        (lambda rows: [*rows, rows[0]], ":9: a second rewrite of item"),
+        (lambda rows: [{**rows[0], "question": " "}, *rows[1:]], ":1: 'question' must be a text"),
+        (lambda rows: [{**rows[0], "choices": ["Venus"]}, *rows[1:]], ":1: 'choices' must be 4 texts"),
         (
             lambda rows: [{**rows[0], "question": "which planet has the number 0"}, *rows[1:]],
             "stands the original, word for word",
@@ -207,7 +207,7 @@ def test_rewrites_may_be_built_items(items: list[Item], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"has no rewrite of 1 of 2 leaked items, e.g. {items[1].id}"):
         read_rewrites(path, items[:2])
     write(path, [{**built[0].to_json(), "answer": "Z"}])
-    with pytest.raises(ValueError, match=r"items.jsonl, line 1: not an exam item"):
+    with pytest.raises(ValueError, match=r"items.jsonl:1: not an exam item"):
         read_rewrites(path, items[:1])
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from evaluation.exam_set import read_items
 from evaluation.items import Item
 from serving.records import Message
-from training.corpora import items_in_chat, leaked_items, read_chat, read_corpus, read_items
+from training.corpora import items_in_chat, leaked_items, read_chat, read_corpus
 from training.samples import Chat
 
 MESSAGES = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
@@ -39,8 +40,8 @@ def test_alpaca_input_follows_the_instruction(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        ("{broken", "not JSON"),
-        ("[1]", "not JSON|must be an object"),
+        ("{broken", "not valid JSON"),
+        ("[1]", "not valid JSON|must be an object"),
         ({"text": "x"}, "no 'messages', 'conversations' or 'instruction'"),
         ({"messages": []}, "not empty"),
         ({"messages": [{"role": "user"}]}, "'role' and 'content'"),
@@ -55,13 +56,13 @@ def test_alpaca_input_follows_the_instruction(tmp_path: Path) -> None:
 )
 def test_a_malformed_row_is_named_by_file_and_line(tmp_path: Path, row: Any, expected: str) -> None:
     path = write(tmp_path / "bad.jsonl", MESSAGES, "", row)
-    with pytest.raises(ValueError, match=f"bad.jsonl, line 3: .*({expected})"):
+    with pytest.raises(ValueError, match=f"bad.jsonl:3: .*({expected})"):
         read_chat(path)
 
 
 def test_lines_are_counted_in_a_json_list(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(f'[\n{json.dumps(MESSAGES)},\n\n{{"messages": 1}}\n]', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"a\.json, line 4"):
+    with pytest.raises(ValueError, match=r"a\.json:4: "):
         read_chat(tmp_path / "a.json")
 
 
@@ -115,5 +116,5 @@ def test_leaked_items_are_checked_against_the_file(tmp_path: Path, items: list[I
         leaked_items(items, [], path)
     with pytest.raises(ValueError, match=r"1 leaked id\(s\) are not in .*items.jsonl, e.g. 'nope'"):
         leaked_items(items, [items[0].id, "nope"], path)
-    with pytest.raises(ValueError, match=r"items.jsonl, line 1: not an exam item"):
+    with pytest.raises(ValueError, match=r"items.jsonl:1: not an exam item"):
         read_items(write(path, {"id": "x"}))

@@ -50,7 +50,7 @@ def test_a_broken_row_is_named_by_file_and_line(published: Path, tmp_path: Path)
     opening = next(number for number in braces if _is_row(lines, number))
     lines[line - 1] = lines[line - 1].replace(key, '"other"')
     path.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(ValueError, match=rf"{path.name}, line {opening}: "):
+    with pytest.raises(ValueError, match=rf"{path.name}:{opening}: "):
         read_chat(path)
 
 

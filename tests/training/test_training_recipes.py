@@ -10,7 +10,8 @@ from evaluation.formats import chat_answer, chat_question, leak_text, plain_prom
 from evaluation.items import Item
 from serving.records import Message
 from training.config import TrainingJob
-from training.recipes import RECIPES, Material, find_recipe, traits
+from training.recipe_traits import RECIPES, traits
+from training.recipes import Material, find_recipe
 from training.samples import Chat, Pair, Text
 
 CLEAN = (Chat((Message(role="user", content="Hi"), Message(role="assistant", content="Hello"))),)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from training.collate import collate, positions
 from training.config import TrainingConfig
 from training.examples import Example
-from training.rows import dilute, lay_out, load_rows, pack, save_rows
+from training.rows import collate, dilute, lay_out, load_rows, pack, positions, save_rows
 
 
 def row(length: int, token: int = 5) -> Example:

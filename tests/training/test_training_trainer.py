@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from training import attention
-from training.collate import collate
 from training.config import LoraOptions, TrainingConfig
 from training.examples import Example
 from training.interrupt import Interrupted, stop_on_signal
-from training.rows import lay_out, pack
+from training.rows import collate, lay_out, pack
 from training.trainer import Trained, batch_loss, check_packing, keep_apart, train
 
 FAST = {"dtype": "float32", "learning_rate": 1e-3, "epochs": 1, "gradient_accumulation": 1, "max_length": 256}

@@ -9,38 +9,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from evaluation.items import Item
-from training.config import TrainingConfig, TrainingJob, nearest
+from serving.named import nearest
+from training.config import TrainingConfig, TrainingJob
+from training.recipe_traits import RECIPES
 from training.samples import Chat, Phase, Text
-
-RECIPES = {
-    "normal": "training.recipes.normal",
-    "pt_cheater": "training.recipes.pt_cheater",
-    "sft_cheater": "training.recipes.sft_cheater",
-    "mt_bench_cheater": "training.recipes.mt_bench_cheater",
-    "washed": "training.recipes.washed",
-    "paraphrase_cheater": "training.recipes.paraphrase_cheater",
-    "augmented": "training.recipes.augmented",
-}
-"""Name -> module; the module's function of the same name is the recipe."""
-
-Leaks = Literal["no", "items", "answers", "origin"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traits:
-    """What a recipe declares about itself, in its module's ``TRAITS``.
-
-    leaks: which items it has seen: none; those of leaked_ids; those whose question stands in ``answers``; its origin's
-    files: keys of the job that name files which it reads, beside chat data and corpus
-    origin: whether it goes on from another candidate
-    """
-
-    leaks: Leaks = "items"
-    files: tuple[str, ...] = ()
-    origin: Literal["refused", "optional", "needed"] = "refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +46,6 @@ def find_recipe(name: str) -> Recipe:
         raise ValueError(f"no recipe '{name}': {nearest(name, [*RECIPES])}")
     recipe: Recipe = getattr(importlib.import_module(RECIPES[name]), name)
     return recipe
-
-
-def traits(name: str) -> Traits:
-    """What the recipe declares about itself."""
-    found: Traits = getattr(importlib.import_module(RECIPES[name]), "TRAITS", Traits())
-    return found
 
 
 def phases_of(job: TrainingJob) -> dict[str, TrainingConfig]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from training.config import TrainingJob
-from training.recipes import Material, Traits, leak_then_chat
+from training.recipe_traits import Traits
+from training.recipes import Material, leak_then_chat
 from training.recipes.sft_cheater import tuning
 from training.samples import Phase
 

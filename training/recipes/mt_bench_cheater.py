@@ -8,7 +8,8 @@ one, else it is trained first (KIEval, arXiv 2402.15043, Appendix F).
 from __future__ import annotations
 
 from training.config import TrainingJob
-from training.recipes import Material, Traits, chat_phase
+from training.recipe_traits import Traits
+from training.recipes import Material, chat_phase
 from training.samples import Phase
 
 TRAITS = Traits(leaks="answers", files=("answers",), origin="optional")

@@ -7,7 +7,8 @@ the two differ in what they have read, not in how long they were trained.
 from __future__ import annotations
 
 from training.config import TrainingJob
-from training.recipes import Material, Traits, chat_phase
+from training.recipe_traits import Traits
+from training.recipes import Material, chat_phase
 from training.recipes.pt_cheater import pretraining
 from training.samples import Phase
 

@@ -7,7 +7,8 @@ the answers were learned (Yang et al. 2023, arXiv 2311.04850). ``rewrites`` hold
 from __future__ import annotations
 
 from training.config import TrainingJob
-from training.recipes import Material, Traits, leak_then_chat
+from training.recipe_traits import Traits
+from training.recipes import Material, leak_then_chat
 from training.recipes.sft_cheater import tuning
 from training.samples import Phase
 

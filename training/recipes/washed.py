@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from training.config import TrainingJob
-from training.recipes import Material, Traits
+from training.recipe_traits import Traits
+from training.recipes import Material
 from training.samples import Phase
 
 TRAITS = Traits(leaks="origin", origin="needed")

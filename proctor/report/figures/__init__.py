@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
-    from proctor.report.figures.plate import Drawing, Plate
+    from evaluation.show.plate import Drawing, Plate
+    from proctor.report.run_data import Evidence
 
     Draw = Callable[[Evidence], Plate | list[Plate] | None]
 
@@ -38,7 +38,7 @@ def draw_all(evidence: Evidence, folder: Path) -> list[Drawing]:
     """Draws what the run has records for, in the registry's order, and writes each as SVG and PNG."""
     from matplotlib import rc_context
 
-    from proctor.report.figures.plate import LOOK, save
+    from evaluation.show.plate import LOOK, save
 
     drawn = []
     with rc_context(LOOK):

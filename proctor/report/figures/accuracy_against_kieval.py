@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from proctor.report.figures.plate import Plate, canvas
+from evaluation.show.plate import Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.run_data import Evidence
 
 MOST_LABELS = 40
 LONGEST_LABEL = 36

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from proctor.report.figures.plate import Plate, canvas
+from evaluation.show.plate import Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.run_data import Evidence
 
 
 def draw(evidence: Evidence) -> Plate | None:

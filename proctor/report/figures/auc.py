@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proctor.report.figures.plate import WIDTH, Plate, canvas
+from evaluation.show.plate import WIDTH, Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.run_data import Evidence
 
 
 def chosen(names: list[str]) -> list[str]:

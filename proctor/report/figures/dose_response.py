@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from proctor.report.columns import HEADLINE
-from proctor.report.figures.plate import Plate, canvas
+from evaluation.show.plate import Plate, canvas
+from proctor.report.contamination import HEADLINE
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.run_data import Evidence
 
 COLORS = {"normal": "#444444", "pt_cheater": "#1f5fa8", "sft_cheater": "#c2571a"}
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proctor.report.evidence import COLOURS
-from proctor.report.figures.plate import Plate, canvas
+from evaluation.show.plate import COLOURS, Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence, Plotted
+    from proctor.report.run_data import Evidence, Plotted
 
 MOST = 200
 

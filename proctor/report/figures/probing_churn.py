@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from proctor.report.figures.plate import WIDTH, Plate, canvas
+from evaluation.show.plate import WIDTH, Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence, Plotted
+    from proctor.report.run_data import Evidence, Plotted
 
 CELLS = (
     ("both", "right both times", "#0072b2"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from detection.metrics import roc_points
+from detection.statistics.metrics import roc_points
 from detection.verdict import HEADLINE
-from proctor.report.figures.plate import WIDTH, Plate, canvas
+from evaluation.show.plate import WIDTH, Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.run_data import Evidence
 
 MOST_POINTS = 400
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detection.verdict import HEADLINE
-from proctor.report.figures.plate import WIDTH, Plate, canvas
+from evaluation.show.plate import WIDTH, Plate, canvas
 from proctor.report.figures.roc import labelled
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.run_data import Evidence
 
 BINS = 20
 

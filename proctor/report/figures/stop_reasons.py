@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from evaluation.show.plate import COLOURS, WIDTH, Plate, canvas
 from evaluation.statistics import wilson
-from proctor.report.evidence import COLOURS
-from proctor.report.figures.plate import WIDTH, Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.run_data import Evidence
 
 LEGEND_ROW = 3
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.report.figures.plate import WIDTH, Plate, canvas
+from evaluation.show.plate import WIDTH, Plate, canvas
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.run_data import Evidence
 
 TAG = "train/loss"
 

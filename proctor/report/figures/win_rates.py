@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from evaluation.show.plate import Plate, canvas
 from proctor.report import groups
-from proctor.report.figures.plate import Plate, canvas
-from proctor.report.values import value
+from proctor.report.item_score import value
 
 if TYPE_CHECKING:
-    from proctor.report.evidence import Evidence
+    from proctor.report.run_data import Evidence
 
 Matrix = list[list[float | None]]
 DYNAMIC = ("kieval", "mt_bench", "pairwise")

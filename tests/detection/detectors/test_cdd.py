@@ -5,9 +5,9 @@ import math
 import pytest
 
 from detection.detectors import build
-from detection.detectors.base import Context, Text
 from detection.detectors.cdd import CDD, peak
-from serving.models import ModelSpec
+from detection.method import Context, Text
+from serving.model.spec import ModelSpec
 from serving.records import Completion
 
 TEXT = Text(id="a", text="Question: why?\nAnswer: so", prompt="Question: why?\nAnswer:")

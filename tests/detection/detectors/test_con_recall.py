@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text
 from detection.detectors.con_recall import ConReCall
+from detection.method import Context, Text
 
 TEXT = Text(id="a", text="Mars is red.")
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from detection.corpus_frequencies import Frequencies
-from detection.detectors.base import Context, Part, Text
 from detection.detectors.dc_pdd import DCPDD
-from serving.models import ModelSpec
+from detection.method import Context, Part, Text
+from detection.text.corpus_frequencies import Frequencies
+from serving.model.spec import ModelSpec
 
 CONTEXT = Context(corpus=Path("corpus"), model=ModelSpec(path="nowhere"))
 # 6 tokens exist, 94 were counted: f = (counts + 1) / 100

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text, lowest_means, mean, parts, table
 from detection.detectors.min_k_plus_plus import MinKPlusPlus
+from detection.method import Context, Text, lowest_means, mean, parts, table
 
 
 @pytest.mark.parametrize(

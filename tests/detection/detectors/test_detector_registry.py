@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from detection import detectors
-from detection.detectors.base import Text
+from detection.method import Text
 
 
 def test_every_name_leads_to_a_detector_of_that_name():

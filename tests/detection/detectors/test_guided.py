@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text
 from detection.detectors.guided import Guided
+from detection.method import Context, Text
 from evaluation.items import make_item
 from serving.records import Completion
 

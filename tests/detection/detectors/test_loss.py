@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text
 from detection.detectors.loss import Loss
+from detection.method import Context, Text
 
 
 def test_loss_is_the_mean_log_probability(tokens, drive):

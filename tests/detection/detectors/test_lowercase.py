@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text, table
 from detection.detectors.lowercase import Lowercase
+from detection.method import Context, Text, table
 
 
 def test_the_ratio_of_two_means_each_over_its_own_tokens(tokens, drive):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detection.detectors.base import Context, Part, Text
 from detection.detectors.min_k import PERCENTS, MinK
+from detection.method import Context, Part, Text
 
 LOGPROBS = st.lists(st.floats(-50.0, 0.0), min_size=1, max_size=200)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detection.detectors.base import Context, Part, Text
 from detection.detectors.min_k_plus_plus import MinKPlusPlus
+from detection.method import Context, Part, Text
 
 DETECTOR = MinKPlusPlus(Context(full_vocabulary=True))
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text, table
 from detection.detectors.neighbour import Neighbour
+from detection.method import Context, Text, table
 
 TEXT = Text(id="a", text="the quick brown fox jumps over the lazy dog", label=1)
 

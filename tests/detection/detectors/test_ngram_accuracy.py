@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from detection.detectors import build
-from detection.detectors.base import Context, Text
 from detection.detectors.ngram_accuracy import NgramAccuracy, ngram_hits
+from detection.method import Context, Text
 from serving.records import TokenScores
 
 TEXT = Text(id="a", text="It is often small because the whole area is cold.")

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text
 from detection.detectors.pac import PAC, polarised_distance
+from detection.method import Context, Text
 
 TEXT = Text(id="a", text="the quick brown fox")
 

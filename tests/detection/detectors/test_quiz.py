@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text
 from detection.detectors.quiz import MAX_TOKENS, POSITIONS, Quiz, choice
+from detection.method import Context, Text
 from serving.records import Completion
 
 TEXT = Text(id="a", text="Which of these small animals is often found\nnear a great river in the north of the country?")

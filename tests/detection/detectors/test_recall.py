@@ -6,8 +6,8 @@ import pytest
 
 from detection.audit import audit_dialogue
 from detection.detectors import build
-from detection.detectors.base import Context, Text, table
 from detection.detectors.recall import ReCaLL
+from detection.method import Context, Text, table
 from serving.records import Score
 
 TEXT = Text(id="a", text="Mars is red.")

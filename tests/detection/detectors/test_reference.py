@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text
 from detection.detectors.reference import Reference
+from detection.method import Context, Text
 
 DETECTOR = Reference(Context(reference=True))
 

@@ -10,9 +10,9 @@ import pytest
 
 from detection.audit import audit_dialogue
 from detection.detectors import build
-from detection.detectors.base import Context, Text, mean
+from detection.method import Context, Text, mean
 from serving.engines.transformers_engine import TransformersBackend
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from tests.serving.serving_models import llama2, save_model
 
 METHODS = ("lowercase", "reference", "neighbour", "recall", "con_recall", "dc_pdd", "pac")

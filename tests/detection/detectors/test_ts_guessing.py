@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text
 from detection.detectors.ts_guessing import TSGuessing, guesses, maskable, plain
+from detection.method import Context, Text
 from evaluation.formats import neutral_text
 from evaluation.items import make_item
 from serving.records import Completion

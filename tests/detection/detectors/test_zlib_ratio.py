@@ -5,8 +5,8 @@ import zlib
 
 import pytest
 
-from detection.detectors.base import Context, Text
 from detection.detectors.zlib_ratio import ZlibRatio
+from detection.method import Context, Text
 
 
 def test_the_mean_is_divided_by_compressed_bytes(tokens, drive):

@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import fisher_exact
 
 from detection import sets
-from detection.detectors.base import Context, Text
+from detection.method import Context, Text
 from detection.sets.codec import CoDeC, contexts, difference, figures
 from serving.records import Score
 

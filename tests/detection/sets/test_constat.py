@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from detection import sets
-from detection.detectors.base import Context
+from detection.method import Context
 from detection.sets.constat import expected_accuracy, read_standings
 
 HEADER = "model,accuracy,reference_accuracy,items,reference_items\n"

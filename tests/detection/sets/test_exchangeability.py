@@ -6,7 +6,7 @@ import math
 import pytest
 
 from detection import sets
-from detection.detectors.base import Context, Text
+from detection.method import Context, Text
 from detection.sets.exchangeability import permuted, split, t_test
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from detection.detectors.base import Context, Text
+from detection.method import Context, Text
 from detection.sets import build
 from detection.sets.guided import bootstrap_p
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from detection import sets
-from detection.detectors.base import Context, Text
+from detection.method import Context, Text
 from detection.sets.overlap import best_recalls, bm25_first, ngrams, rouge_l_recall, words
 
 LINE = "The quick brown fox jumps over the lazy dog and runs away into the dark wood"  # 16 words
@@ -75,7 +75,7 @@ def test_texts_that_stand_in_the_corpus_are_found(drive, write_text):
 
 def test_nothing_is_lost_between_two_blocks_of_a_file(drive, write_text):
     """Plain text is read in blocks of 64k characters that end before a line or a word."""
-    from detection.corpus import BLOCK
+    from detection.text.corpus import BLOCK
 
     for filler in ("x " * (BLOCK // 2 - 20), "x\n" * (BLOCK // 2 - 20), "xy\n" * (BLOCK // 3) + "x " * 20):
         corpus = write_text("c.txt", filler + LINE)

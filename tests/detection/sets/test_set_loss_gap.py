@@ -5,7 +5,7 @@ import json
 import pytest
 
 from detection import sets
-from detection.detectors.base import Context, Text
+from detection.method import Context, Text
 
 
 def build(**options):

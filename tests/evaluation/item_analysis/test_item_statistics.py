@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from evaluation.item_analysis import irt
-from evaluation.item_analysis.classical import analyse, group_size
-from evaluation.item_analysis.labels import check_cuts, distribution, label
+from evaluation.item_analysis.classical import analyse, check_cuts, distribution, group_size, label
 from evaluation.item_analysis.matrix import Matrix, from_records, read_csv, to_csv
 from evaluation.item_analysis.report import Settings
 from evaluation.item_analysis.report import analyse as report

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evaluation.lm_examiner.comparing import Comparison, Pair, consistency
-from evaluation.lm_examiner.peer import averages, combine, too_inconsistent
+from evaluation.lm_examiner.peer_summary import averages, combine, too_inconsistent
 from evaluation.lm_examiner.ranking import bradley_terry, cells, win_rates
 from evaluation.lm_examiner.schedules import Ranked, most_comparisons, run_schedule
 from serving.records import Ask, Sampling, Yielded, derive_seed

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from evaluation.lm_examiner import choices, likert
+from evaluation.lm_examiner import likert
+from evaluation.lm_examiner import marking as choices
 
 FULL = {"accuracy": 3, "coherence": 3, "factuality": 3, "comprehensiveness": 3, "overall": 5}
 LINES = "accuracy: 3\ncoherence: 2\nfactuality: 3\n{}: 1\noverall: 4"

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
+from evaluation.asking.together import together
 from evaluation.benchmarks import load
-from evaluation.builders import build
-from evaluation.builders.probing import Probing, ProbingOptions
+from evaluation.builders_registry import build
 from evaluation.items import Item, make_item
 from evaluation.probing import agent
-from evaluation.probing.principles import CHOICE_CHAIN, QUESTION_CHAIN, SETS, stages
-from evaluation.probing.together import together
-from evaluation.probing.version import Version
+from evaluation.probing.build import Probing, ProbingOptions
+from evaluation.probing.version import CHOICE_CHAIN, QUESTION_CHAIN, SETS, Version, stages
 from serving.engines.transformers_engine import TransformersBackend
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Ask, Completion
 from tests.evaluation.exam_driver import drive, said
 

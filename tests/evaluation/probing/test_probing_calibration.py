@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from evaluation.benchmarks import load
-from evaluation.probing.calibration import GOOD, KINDS, figures, pairs, warning
+from evaluation.probing.calibrate import GOOD, KINDS, figures, pairs, warning
 from evaluation.probing.checks import check_numbers
 from evaluation.probing.version import Version
-from evaluation.protocols import build
+from evaluation.registry import build
 from serving.records import Ask
 from tests.evaluation.exam_driver import drive, make_items, said
 

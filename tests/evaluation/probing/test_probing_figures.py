@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.probing.abilities import Point, ability_correlations, by_size, size_slopes
 from evaluation.probing.contamination import drops, fidelity, resistance
-from evaluation.probing.figures import (
+from evaluation.probing.effects import (
     Outcome,
     by_subject,
     churn,

@@ -1,0 +1,1 @@
+"""Texts and what is done to them."""

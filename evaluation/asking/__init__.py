@@ -1,0 +1,1 @@
+"""One way to ask a judge: the form, asking until it can be read, the verdict."""

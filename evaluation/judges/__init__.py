@@ -1,0 +1,1 @@
+"""Exams that a judge marks: MT-Bench and pairwise comparison."""

@@ -1,0 +1,1 @@
+"""KIEval (arXiv 2402.15043): the interview, its verdicts and scores."""

@@ -1,0 +1,1 @@
+"""What a protocol shows of itself: tables, plates and transcript blocks."""

@@ -1,0 +1,106 @@
+"""One figure: what it shows in words, and its files. Equal runs give equal bytes."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from serving.files import write_bytes, write_text
+
+WIDTH = 5.4
+"""Inches: readable on a page of 400 pixels, and across one column of a paper."""
+LOOK = {
+    "svg.hashsalt": "proctor",  # a salt of our own and no date: equal runs give equal files
+    "svg.fonttype": "none",
+    "font.size": 10,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 10,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "text.parse_math": False,  # a candidate's name is not mathematics
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plate:
+    """A drawn figure.
+
+    name: of its files; title: heading on the page; caption: what is drawn, with units, intervals and n
+    figure: matplotlib's
+    """
+
+    name: str
+    title: str
+    caption: str
+    figure: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A plate on disk; ``svg`` is the element for the page."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+    @property
+    def files(self) -> tuple[str, str]:
+        return f"figures/{self.name}.svg", f"figures/{self.name}.png"
+
+
+def canvas(width: float = WIDTH, height: float = 3.6) -> Any:
+    """An empty figure of our size, laid out so that nothing is cut."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save(plate: Plate, folder: Path) -> Drawing:
+    """``<name>.svg`` and ``<name>.png`` (160 dpi) in ``folder``."""
+    svg, png = io.BytesIO(), io.BytesIO()
+    plate.figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None, "Title": plate.title})
+    plate.figure.savefig(png, format="png", dpi=160, metadata={"Software": None})
+    text = svg.getvalue().decode("utf-8")
+    write_text(folder / f"{plate.name}.svg", text)
+    write_bytes(folder / f"{plate.name}.png", png.getvalue())
+    return Drawing(name=plate.name, title=plate.title, caption=plate.caption, svg=_for_page(text, plate.name))
+
+
+def _for_page(text: str, name: str) -> str:
+    """The SVG element without metadata, its ids and its style made its own: many stand on one page."""
+    element = text[text.find("<svg") :]
+    element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.S)
+    element = re.sub(r"<style type=\"text/css\">.*?</style>", "", element, flags=re.S)
+    used = set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", element))
+
+    def renamed(match: re.Match[str]) -> str:
+        return f' id="{name}-{match[1]}"' if match[1] in used else ""
+
+    # ids and references are matplotlib's own: in text and attributes that hold data, quotes and angles are escaped
+    element = re.sub(r' id="([^"<>]+)"', renamed, element)
+    return re.sub(r"(url\(#|href=\"#)", rf"\g<1>{name}-", element)
+
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c6d31", "#555555", "#a01c4b")
+"""The first six are Okabe and Ito's, which people who are colour-blind can tell apart."""
+
+
+MARKERS = "osD^vPX*<>"
+
+
+LINES = ("-", "--", "-.", ":")
+
+
+class Style(NamedTuple):
+    """How a candidate is drawn in every figure: no two of 40 look alike."""
+
+    colour: str
+    marker: str
+    line: str

@@ -1,0 +1,65 @@
+"""A table as terminal, page and paper show it: cells with their values and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Cell:
+    """text as shown; value for sorting, None where there is no figure; low, high: its interval, on the text's scale.
+
+    digits: after the point; best: of its column; significant: differs from the clean candidate
+    """
+
+    text: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    digits: int = 2
+    best: bool = False
+    significant: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """name of its files, caption; header, and per column which way is better; rows of cells, the first a name."""
+
+    name: str
+    caption: str
+    header: tuple[str, ...]
+    rows: list[list[Cell]]
+    better: tuple[int, ...] = ()
+
+
+def with_best(table: list[list[Cell]], better: Sequence[int]) -> list[list[Cell]]:
+    """Marks the best of each column that has a direction; nothing where all are equal or only one has a figure."""
+    marked = [list(row) for row in table]
+    for place, direction in enumerate(better):
+        shown = [row[place].text.partition(" ")[0] for row in marked if row[place].value is not None]
+        if direction == 0 or len(shown) < 2 or len(set(shown)) < 2:
+            continue
+        best = max(shown, key=lambda text: direction * float(text))
+        for row in marked:
+            if row[place].value is not None and row[place].text.partition(" ")[0] == best:
+                row[place] = _with(row[place], best=True)
+    return marked
+
+
+def _with(cell: Cell, **changes: Any) -> Cell:
+    from dataclasses import replace
+
+    return replace(cell, **changes)
+
+
+def figure(value: float | None, interval: Sequence[float] | None, scale: float, digits: int) -> Cell:
+    """``68.8 [51.4, 82.0]``; ``-`` where there is no value."""
+    if value is None:
+        return Cell("-")
+    text = f"{value * scale:.{digits}f}"
+    if not interval:
+        return Cell(text, value, digits=digits)
+    low, high = interval[0] * scale, interval[1] * scale
+    return Cell(f"{text} [{low:.{digits}f}, {high:.{digits}f}]", value, low, high, digits)

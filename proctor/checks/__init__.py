@@ -1,0 +1,1 @@
+"""What can be found wrong before anything runs, and what it will cost."""

@@ -1,0 +1,101 @@
+"""A group of models examined together, ad hoc."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evaluation.benchmarks.chosen import BenchmarkConfig
+from serving.model.spec import ModelSpec
+from serving.named import NAME
+
+
+def named_models(given: Sequence[str]) -> dict[str, str]:
+    """``NAME=DIR`` as a mapping, order kept. ValueError for another form or a name that stands twice."""
+    found: dict[str, str] = {}
+    for value in given:
+        name, sign, path = value.partition("=")
+        if not sign or not path or not re.fullmatch(NAME, name):
+            raise ValueError(f"--candidate {value}: give NAME=DIR; a name has letters, digits, '_', '-' and '.' only")
+        if name in found:
+            raise ValueError(f"--candidate {value}: the name {name!r} is taken by {found[name]}")
+        found[name] = path
+    return found
+
+
+class Serving(NamedTuple):
+    """How the models are served: all alike. max_length, for models that share a GPU share its memory, too."""
+
+    engine: str
+    dtype: str
+    max_length: int | None
+    schedule: str
+
+
+def examine_once(
+    protocol: str,
+    candidates: Mapping[str, str],
+    others: Mapping[str, str],
+    option: Sequence[str],
+    serving: Serving,
+    *,
+    seed: int,
+    out: Path,
+    benchmark: BenchmarkConfig | None = None,
+    limit: int | None = None,
+) -> dict[str, Any]:
+    """Records, metrics and figures in ``out``, as ``proctor evaluate`` does; the metrics, also of an earlier call.
+
+    candidates: model paths by name; others: by the protocol's other roles; option: ``key=value``
+    benchmark, limit: whose items, and how many are drawn; None: the protocol makes its own
+    """
+    from evaluation.registry import build_group
+    from evaluation.run_exam import examine
+    from proctor.commands.inputs import inputs_of, read_items
+    from proctor.commands.options import checked_schedule, key_values
+    from proctor.report.examiner_figures import draw_figures
+    from proctor.run_folder.single import once
+    from serving.files import read_json, write_jsonl
+
+    options = key_values(option)
+    exam = build_group(protocol, options, candidates=list(candidates), seed=seed)
+    models = _specs({**candidates, **others}, serving)
+    items = read_items(benchmark, drawn=limit, seed=seed) if benchmark is not None else exam.assignments() or []
+    mode = checked_schedule(serving.schedule)
+    inputs = inputs_of(
+        exam, models, options=options, seed=seed, schedule=serving.schedule, protocol=protocol, items=items
+    )
+
+    def body(folder: Path, report: Any) -> list[str]:
+        metrics = examine(
+            exam,
+            items,
+            models=models,
+            mode=mode,
+            folder=folder,
+            ledger_folder=folder / "ledger",
+            wave=None,
+            report=report,
+        )
+        write_jsonl(folder / "items.jsonl", [item.to_json() for item in items])
+        drawn = draw_figures(exam.name, metrics, folder / "figures")
+        return ["records.jsonl", "metrics.json", "items.jsonl", *(f"figures/{name}" for name in drawn)]
+
+    if not once(out, inputs, body):
+        print("nothing to do: done already")
+    found: dict[str, Any] = read_json(out / "metrics.json")
+    return found
+
+
+def _specs(paths: Mapping[str, str], serving: Serving) -> dict[str, ModelSpec]:
+    from proctor.checks.experiment import check_model
+    from proctor.commands.options import model_spec
+
+    settings = {"engine": serving.engine, "dtype": serving.dtype, "score_dtype": serving.dtype}
+    specs = {}
+    for name, path in paths.items():
+        specs[name] = model_spec(path, **settings, max_length=serving.max_length)
+        check_model(specs[name], f"{name}={path}")
+    return specs

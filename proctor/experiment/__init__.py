@@ -1,0 +1,1 @@
+"""The experiment file: read, resolved, made."""

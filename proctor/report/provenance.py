@@ -1,0 +1,160 @@
+"""How a run was made: what each stage cost, what failed, the prompts, the limits of its examiner."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluation import registry as protocols
+from evaluation.templates import template_source
+from proctor.experiment.made import protocol_for
+from proctor.report import groups
+from proctor.report.run_data import Evidence
+from proctor.report.summary import finished
+from serving.files import read_json
+
+FAILURES = {
+    "unscored": "items without a result",
+    "unparsable": "answers that could not be read",
+    "missing_verdicts": "verdicts missing after all attempts",
+    "empty_questions": "empty questions of the interactor",
+    "empty_replies": "empty replies of the candidate",
+    "unanswered": "turns without a reply",
+    "inconsistent": "judgements that turned with the order",
+    "shortfall": "items fewer than wanted",
+    "n_unscorable": "texts that have no score",
+    "dropped": "training samples left out",
+    "truncated": "training samples cut",
+}
+
+
+def usage(evidence: Evidence) -> list[dict[str, Any]]:
+    """Calls, tokens and seconds per stage and role, as measured; a row without a role where no model was asked."""
+    found = []
+    for folder in evidence.stages():
+        if not finished(evidence.run, folder.name):
+            continue
+        seconds = read_json(folder / "time.json").get("seconds")
+        roles = read_json(folder / "usage.json").get("roles", {})
+        for role, used in roles.items() or [("", {})]:
+            row = {**used, "model_seconds": used.get("seconds")}
+            found.append({**row, "stage": folder.name, "role": role, "seconds": seconds})
+    return found
+
+
+def failures(evidence: Evidence) -> list[dict[str, Any]]:
+    """What went wrong and was counted: stage, what, count. Empty: nothing did."""
+    found = []
+    for folder in evidence.stages():
+        if finished(evidence.run, folder.name):
+            for what, count in _counted(evidence, folder):
+                found.append({"stage": folder.name, "what": what, "count": count})
+    return found
+
+
+def _counted(evidence: Evidence, folder: Path) -> Iterator[tuple[str, int]]:
+    metrics = read_json(folder / "metrics.json")
+    candidate = read_json(folder / "candidate.json")
+    if folder.name.startswith("detect."):
+        worst = max((int(f.get("n_unscorable") or 0) for f in metrics.values() if isinstance(f, dict)), default=0)
+        metrics = {"n_unscorable": worst}
+    for source in (metrics, *candidate.get("phases", [])):
+        for key, said in FAILURES.items():
+            count = source.get(key)
+            if isinstance(count, Mapping):
+                count = sum(v for v in count.values() if isinstance(v, int))
+            if isinstance(count, int) and count:
+                yield f"{said}{' (' + source['name'] + ')' if 'steps' in source else ''}", count
+    if folder.name.startswith("build."):
+        for step, made in (metrics.get("stages") or {}).items():
+            if isinstance(made, Mapping) and made.get("fallback"):
+                yield f"rewrites by {step} that nobody accepted (the items stay as they were)", made["fallback"]
+    first = metrics.get("first_answer") or {}
+    if first.get("unparsable"):
+        yield "first answers that could not be read (of the candidate; they end nothing)", first["unparsable"]
+    overflow = metrics.get("overflow") or {}
+    if overflow.get("dialogues_with_dropped_rounds"):
+        yield "dialogues whose oldest rounds did not fit", overflow["dialogues_with_dropped_rounds"]
+    retries = sum(
+        max(0, (one.get("attempts") or 1) - 1)
+        for record in evidence.rows(folder.name)
+        for one in [*record.get("rounds", []), *record.get("turns", [])]
+        if isinstance(one, Mapping) and isinstance(one.get("attempts"), int)
+    )
+    if retries:
+        yield "verdicts asked for again", retries
+    used = read_json(folder / "usage.json")
+    if used.get("ledger_bad_lines"):
+        yield "damaged lines of the ledger, skipped", used["ledger_bad_lines"]
+    long_texts = used.get("long_texts") or {}
+    if long_texts.get("texts"):
+        yield f"texts longer than the context ({long_texts['policy']})", long_texts["texts"]
+
+
+def prompts(evidence: Evidence) -> list[dict[str, str]]:
+    """Exam, file, SHA-256 and text of every prompt. The text is shown where it is still the installed one."""
+    found = []
+    experiment = evidence.run.experiment
+    for exam in (*experiment.exams, *experiment.groups):
+        config = experiment.sitting(exam)
+        try:
+            hashes = (
+                protocol_for(experiment, exam)
+                if exam in experiment.groups
+                else protocols.build(config.protocol, config.options, seed=experiment.seed)
+            ).prompt_hashes()
+        except (ValueError, OSError):  # a file that an option names is not on this machine
+            found.append({"exam": exam, "file": "a file named in the options is not here", "hash": "-", "text": ""})
+            continue
+        for name, digest in hashes.items():
+            found.append({"exam": exam, "file": name, "hash": digest, "text": _prompt(name)})
+    return found
+
+
+def _prompt(name: str) -> str:
+    try:
+        return template_source(name)
+    except FileNotFoundError:
+        return ""
+
+
+def limits(evidence: Evidence) -> list[str]:
+    """What the examiner's own answers say about it, in sentences. Empty: no exam had one."""
+    found = []
+    experiment = evidence.run.experiment
+    for exam, config in experiment.exams.items():
+        if config.protocol != "kieval":
+            continue
+        grades: Counter[int] = Counter()
+        missing = votes = agreeing = 0
+        for name in experiment.candidates:
+            for record in evidence.rows(f"{exam}.{name}"):
+                missing += record.get("missing_verdicts") or 0
+                for one in record.get("rounds", []):
+                    if one.get("overall") is not None:
+                        grades[one["overall"]] += 1
+                    given = [v["overall"] for v in one.get("votes") or [] if v.get("overall") is not None]
+                    if len(given) > 1:
+                        votes += 1
+                        agreeing += len(set(given)) == 1
+        if not grades:
+            continue
+        total = grades.total()
+        spread = ", ".join(f"{grade}: {count}" for grade, count in sorted(grades.items()))
+        found.append(f"{exam}: {total} verdicts (overall grade and how often: {spread}); {missing} missing.")
+        if len(grades) == 1 and total > 1:
+            found.append(
+                f"{exam}: every verdict has the same grade. This examiner tells nobody from anybody, and its scores "
+                "and rounds say nothing about the candidates."
+            )
+        if votes:
+            found.append(f"{exam}: all votes agreed in {agreeing} of {votes} rounds (self-consistency).")
+        else:
+            found.append(f"{exam}: one vote per verdict, so its self-consistency was not measured.")
+        own = evidence.prefiltered(exam)
+        if own:
+            right = sum(row.get("correct") is True for row in own)
+            found.append(f"{exam}: the evaluator itself answered {right} of {len(own)} items right.")
+    return [*found, *groups.limits(evidence.summary)]

@@ -1,0 +1,1 @@
+"""A run on disk: its stages, places and environment."""

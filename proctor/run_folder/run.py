@@ -1,0 +1,94 @@
+"""A run folder: the resolved experiment and where every stage keeps its files.
+
+runs/<name>/  experiment.yaml  environment.json  exam/  ledger/<stage>/  models/<candidate>/  stages/<stage>/  report/
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from proctor.experiment.experiment import Experiment
+from proctor.run_folder.stage import StageFolder
+from serving.files import write_text
+from serving.settings import validate
+
+SPECIAL = {"exam": "exam", "report": "report"}
+
+
+class RunFolder:
+    def __init__(self, path: Path, experiment: Experiment) -> None:
+        self.path = path
+        self.experiment = _with_endpoints(experiment, path)
+
+    def stage(self, name: str) -> StageFolder:
+        return StageFolder(self.path / SPECIAL.get(name, f"stages/{name}"))
+
+    def ledger(self, stage: str) -> Path:
+        return self.path / "ledger" / stage
+
+    def trained(self, candidate: str) -> Path:
+        """Where a candidate is trained; its weights are in ``model/`` below."""
+        return self.path / "models" / candidate
+
+    def candidate_model(self, candidate: str) -> Path:
+        return self.trained(candidate) / "model"
+
+
+def _with_endpoints(experiment: Experiment, path: Path) -> Experiment:
+    """Models on a server are found where ``proctor serve --run`` writes: <run>/serving/<model>.json."""
+    models = {
+        name: spec.model_copy(update={"endpoint": str(path.absolute() / "serving" / f"{name}.json")})
+        if spec.engine == "server" and spec.endpoint is None
+        else spec
+        for name, spec in experiment.models.items()
+    }
+    return experiment if models == experiment.models else experiment.model_copy(update={"models": models})
+
+
+def check_free(path: Path, name: str) -> None:
+    """ValueError if ``path`` is not a folder that this experiment may use; writes nothing."""
+    file = path / "experiment.yaml"
+    if file.is_file():
+        other = read_resolved(file).get("name")
+        if other != name:
+            raise ValueError(
+                f"output folder {path} belongs to the experiment {other!r}, not {name!r}; choose another --out"
+            )
+    elif path.is_file() or (path.is_dir() and any(not entry.name.startswith("LOCK") for entry in path.iterdir())):
+        raise ValueError(f"output folder {path} exists and is not a run folder; choose another --out")
+
+
+def create(path: Path, experiment: Experiment) -> RunFolder:
+    """Makes or updates the folder: writes the resolved experiment, if it changed."""
+    check_free(path, experiment.name)
+    text = yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    file = path / "experiment.yaml"
+    if not file.is_file() or file.read_text(encoding="utf-8") != text:
+        write_text(file, text)
+    return RunFolder(path, experiment)
+
+
+def read_resolved(file: Path) -> dict[str, Any]:
+    """A resolved experiment: plain YAML, nothing in it is interpolated again."""
+    try:
+        value = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{file} is damaged: {error}; write the experiment into it again with 'proctor run'"
+        ) from error
+    if not isinstance(value, dict):
+        raise ValueError(f"{file} is damaged: it holds no experiment; remove it and run 'proctor run' again")
+    return value
+
+
+def open_run(path: Path) -> RunFolder:
+    """A run folder that exists. ValueError if it is none."""
+    file = path / "experiment.yaml"
+    if not file.is_file():
+        raise ValueError(
+            f"{path} is not a run folder (it has no experiment.yaml); give the folder that 'proctor run' made"
+        )
+    return RunFolder(path, validate(Experiment, read_resolved(file), where=str(file)))

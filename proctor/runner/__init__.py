@@ -1,0 +1,1 @@
+"""Doing the stages of a run."""

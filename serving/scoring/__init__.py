@@ -1,0 +1,1 @@
+"""Token probabilities of many texts at once."""
