@@ -186,3 +186,19 @@ def local(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     if address.version == 6 and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return any(address in network for network in _LOCAL if network.version == address.version)
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands in a URL."""
+    return f"[{host}]" if ":" in host else host
+
+
+def free_port(host: str) -> int:
+    """A port of the host that nobody listens on now. ValueError if it is no address of this machine."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError as error:
+            raise ValueError(f"host {host} is no address of this machine ({error.strerror})") from error
+        return int(probe.getsockname()[1])

@@ -22,7 +22,17 @@ from pathlib import Path
 from typing import IO
 
 from serving.client import UNIX, Client
-from serving.endpoint import Endpoint, failure_file, key_file, own_folder, read_endpoint, safe_address, write_key
+from serving.endpoint import (
+    Endpoint,
+    bracketed,
+    failure_file,
+    free_port,
+    key_file,
+    own_folder,
+    read_endpoint,
+    safe_address,
+    write_key,
+)
 from serving.engines.base import EngineError
 from serving.engines.common import context_length
 from serving.engines.process import child_environment
@@ -71,8 +81,8 @@ class Server:
             for name, spec in self.models.items()
         }
         if host is not None:
-            safe_address(f"http://{_bracketed(host)}:80/v1")
-            _free_port(host)
+            safe_address(f"http://{bracketed(host)}:80/v1")
+            free_port(host)
         self.url = self.key = ""
         self.process: subprocess.Popen[bytes] | None = None
         self._client: Client | None = None
@@ -181,8 +191,8 @@ class Server:
                 self.url = f"{UNIX}{self.folder.resolve() / name}"
                 where = ["--uds", f"/proc/self/fd/{folder}/{name}"]
             else:
-                port = _free_port(self.host)
-                self.url = f"http://{_bracketed(self.host)}:{port}/v1"
+                port = free_port(self.host)
+                self.url = f"http://{bracketed(self.host)}:{port}/v1"
                 where = ["--host", self.host, "--port", str(port)]
             self._client = Client(self.url, self.key)
             environment = {**os.environ, **child_environment(self._threads), KEY_VARIABLE: self.key}
@@ -293,17 +303,3 @@ class Server:
         if not said and code is not None and code < 0:
             said = f"it was ended by signal {signal.Signals(-code).name}"
         return f"{said or 'it said nothing of an error'} (log: {self._log_path()})"
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def _free_port(host: str) -> int:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        try:
-            probe.bind((host, 0))
-        except OSError as error:
-            raise ValueError(f"host {host} is no address of this machine ({error.strerror})") from error
-        return int(probe.getsockname()[1])
