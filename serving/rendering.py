@@ -20,6 +20,8 @@ from typing import Any
 from serving.records import BosPolicy, Message, Prompt, Segment
 
 PINNED_DATE = datetime.datetime(2024, 7, 26)
+LONGEST_FRAME = 1_000_000
+"""Characters that a chat template may add of its own."""
 TRANSCRIPT_STOPS = ("\nUser:", "\nSystem:")
 
 
@@ -108,6 +110,8 @@ def chat_text(
         except Exception as problem:  # templates raise jinja2 errors of several kinds
             error = error or problem
             continue
+        if len(text) > LONGEST_FRAME + 4 * sum(len(row["content"]) for row in variant):
+            raise ValueError(f"the model's chat template writes {len(text):,} characters about this conversation")
         if all(row["content"].strip() in text for row in variant):
             return str(text), restore
         error = error or ValueError("the template leaves out a message")

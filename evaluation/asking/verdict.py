@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.asking.form import COMMENT_CHARACTERS, FREE_VERDICT_TOKENS, SAMPLED_TEMPERATURE
+from evaluation.asking.form import COMMENT_CHARACTERS, DECODER, FREE_VERDICT_TOKENS, SAMPLED_TEMPERATURE, objects_in
 from evaluation.protocol import ProtocolOptions
 from serving.records import Ask, Completion, Prompt, Sampling, Yielded, derive_seed
 
@@ -79,7 +79,7 @@ class VerdictForm:
     def parse_structured(self, text: str) -> Verdict | None:
         """The verdict of a JSON text; None if it was cut or hasn't the form."""
         try:
-            return self._verdict(json.loads(text, strict=False, object_pairs_hook=_without_repeats))
+            return self._verdict(DECODER.decode(text))
         except (ValueError, RecursionError):
             return None
 
@@ -92,7 +92,10 @@ class VerdictForm:
         """
         said = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("|"))
         if cut:
-            said = re.sub(r"[^\s\[\]{}]+\Z", "", said)
+            end = len(said)
+            while end and not (said[end - 1].isspace() or said[end - 1] in "[]{}"):
+                end -= 1
+            said = said[:end]
         found, rest = self._embedded(said)
         values = {verdict.value for verdict in found} | self.stated(_QUOTED.sub(" ", rest))
         if len(values) != 1:
@@ -104,23 +107,15 @@ class VerdictForm:
 
     def _embedded(self, text: str) -> tuple[list[Verdict], str]:
         """The verdicts that stand in a text as JSON objects, and the text without them."""
-        decoder = json.JSONDecoder(strict=False, object_pairs_hook=_without_repeats)
         found: list[Verdict] = []
         rest: list[str] = []
-        start, position = 0, text.find("{")
-        while position >= 0:
-            try:
-                value, end = decoder.raw_decode(text, position)
-                verdict = self._verdict(value)
-            except (ValueError, RecursionError):
-                end = position + 1
-            else:
-                if verdict is not None:
-                    found.append(verdict)
-                    rest.append(text[start:position])
-                    start = end
-            position = text.find("{", end)
-        return found, "\n".join([*rest, text[start:]])
+        done = 0
+        for start, end, verdict in objects_in(text, self._verdict):
+            if verdict is not None:
+                found.append(verdict)
+                rest.append(text[done:start])
+                done = end
+        return found, "\n".join([*rest, text[done:]])
 
     def _verdict(self, form: Any) -> Verdict | None:
         if not isinstance(form, dict) or not isinstance(form.get("comment", ""), str):
@@ -254,12 +249,6 @@ def _stated_choices(text: str) -> set[Value]:
     marks: dict[str, Value] = {"a": "A", "b": "B", "c": "tie", "tie": "tie"}
     found = {marks[mark] for content in _BRACKETS.findall(text) if (mark := content.strip().lower()) in marks}
     return found | {letter or "tie" for _, letter in _CHOICE_LINE.findall(text)}
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return dict(pairs)
 
 
 RATING = VerdictForm(key="rating", values=tuple(range(1, 11)), stated=_stated_ratings)

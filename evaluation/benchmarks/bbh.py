@@ -18,6 +18,7 @@ from evaluation.benchmarks.reading import Located, Place, Row, decode, open_item
 from evaluation.benchmarks.tables import Table, tables_of
 from evaluation.extraction.numbers import plain_number
 from evaluation.items import Form
+from serving.strict_json import DECODER
 
 SPLIT = "test"
 
@@ -53,7 +54,7 @@ def _examples(table: Table) -> Iterator[Row]:
     file = str(table.file)
     text = decode(read_bytes(table.file), file)
     try:
-        task = json.loads(text) if text.strip() else {"examples": []}
+        task = DECODER.decode(text) if text.strip() else {"examples": []}
     except json.JSONDecodeError as error:
         raise Place(file=file, line=error.lineno).error(f"not valid JSON ({error.msg})", error.colno) from error
     except (ValueError, RecursionError) as error:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.items import LETTERS, Form, Item, make_item
+from serving.strict_json import DECODER
 
 POINTER = b"version https://git-lfs"
 csv.field_size_limit(2**31 - 1)  # for a passage of a book in one cell; the module's own is 131,072 characters
@@ -94,6 +95,8 @@ def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
 
 def read_bytes(path: Path) -> bytes:
     """A file's bytes. ValueError if it can't be read, or if it stands in for a large file that was never fetched."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no plain file (a folder, a pipe or a device); name a file")
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -171,7 +174,7 @@ def choice_item(
     columns: where the question and each option stand, for errors
     """
     question_column, *option_columns = columns or (None, *[None] * len(choices))
-    if not question.strip():
+    if not _visible(question):
         raise place.error("the question is empty", question_column)
     if not 2 <= len(choices) <= len(LETTERS):
         raise place.error(f"there are {len(choices)} choices; a choice question has 2 to {len(LETTERS)}")
@@ -179,11 +182,12 @@ def choice_item(
     repeated = ""
     for choice, column in zip(choices, option_columns, strict=True):
         if not isinstance(choice, str):
-            raise place.error(f"choice {choice!r} is {_kind(choice)}; it must be text", column)
-        if not choice.strip():
+            raise place.error(f"choice {shown(choice)} is {_kind(choice)}; it must be text", column)
+        visible = _visible(choice)
+        if not visible:
             raise place.error("a choice is empty", column)
-        repeated = choice if choice.strip() in seen else repeated
-        seen.add(choice.strip())
+        repeated = choice if visible in seen else repeated
+        seen.add(visible)
     _refuse_half_characters(place, question, *choices, subject, context, reason, source_id)
     assert 0 <= answer < len(choices)
     item = make_item(
@@ -249,7 +253,7 @@ def key_index(place: Place, key: str, labels: Sequence[str], column: int | str |
     if not key:
         raise place.error(f"the row has no key; it must be one of {', '.join(labels)}", column)
     if key not in labels:
-        raise place.error(f"the key is {key!r}; it must be one of {', '.join(labels)}", column)
+        raise place.error(f"the key is {shown(key)}; it must be one of {', '.join(labels)}", column)
     return list(labels).index(key)
 
 
@@ -267,13 +271,12 @@ def _line_values(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
         if line.strip():
             place = Place(file=str(path), line=number)
             try:
-                yield place, json.loads(line)
+                yield place, DECODER.decode(line)
             except (ValueError, RecursionError) as error:
                 raise place.error(f"not valid JSON ({error}); each line must be one JSON object") from error
 
 
 def _list_elements(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
-    decoder = json.JSONDecoder()
     position, line, counted = text.index("[") + 1, 1, 0
     expected = "a JSON object or ]"
     while True:
@@ -291,7 +294,7 @@ def _list_elements(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
             position, expected = position + 1, "a JSON object or ]"
             continue
         try:
-            value, position = decoder.raw_decode(text, position)
+            value, position = DECODER.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
             raise place.error(f"not valid JSON ({error})") from error
         expected = ","
@@ -300,8 +303,18 @@ def _list_elements(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
 
 def shown(value: object) -> str:
     """A value for an error message: as Python writes it, cut after 80 characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "a value that is nested too deeply"
     return text if len(text) <= 80 else f"{text[:80]} ..."
+
+
+def _visible(text: str) -> str:
+    """What a reader sees of a text: without white space at its ends and without characters that show nothing."""
+    if not text.isascii():
+        text = "".join(character for character in text if unicodedata.category(character) != "Cf")
+    return text.strip()
 
 
 def _refuse_half_characters(place: Place, *texts: str) -> None:

@@ -15,7 +15,6 @@ The benchmark is called after the file, or after the folder.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from evaluation.benchmarks.table_keys import LABELS, Labels, Question, key_indic
 from evaluation.benchmarks.tables import ARROW, CSV, JSON, Table, of_split, tables_of
 from evaluation.extraction.numbers import plain_number
 from evaluation.items import LETTERS
+from serving.strict_json import DECODER
 
 NAMED = ("question", "answer", "subject", "context", "id", "reason", "split")
 KEYS = (*NAMED, "choices", "labels", "form")
@@ -145,7 +145,7 @@ def _question(row: Row, columns: Columns) -> Question:
 
 def _json_list(row: Row, text: str, column: str) -> Any:
     try:
-        return json.loads(text)
+        return DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         message = f'the choices are {shown(text)}; they must be a list, in CSV a JSON list like ["a", "b"]'
         raise row.place.error(message, column) from error

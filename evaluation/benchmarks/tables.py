@@ -12,12 +12,14 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.benchmarks.reading import POINTER, Place, Row, decode, json_rows, read_bytes, split_of
+from evaluation.benchmarks.arrow import arrow_rows
+from evaluation.benchmarks.reading import Place, Row, decode, json_rows, read_bytes, split_of
 
 ARROW = (".parquet", ".arrow")
 JSON = (".jsonl", ".json")
@@ -55,7 +57,7 @@ class Table:
         """The rows, read as they are asked for. ValueError names file and line (or row) of what can't be read."""
         suffix = self.file.suffix.lower()
         if suffix in ARROW:
-            return _arrow_rows(self.file)
+            return arrow_rows(self.file)
         return _headed_rows(self.file) if suffix in CSV else json_rows(self.file)
 
 
@@ -160,48 +162,6 @@ def _object(file: Path) -> dict[str, Any]:
     return value
 
 
-def _arrow_rows(file: Path) -> Iterator[Row]:
-    from pyarrow.lib import ArrowException
-
-    number = 0
-    batches = _batches(file)
-    while True:
-        try:
-            batch = next(batches, None)
-        except (ArrowException, OSError, UnicodeDecodeError) as error:
-            kind = "Parquet" if file.suffix.lower() == ".parquet" else "Arrow"
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            after = f" after row {number}" if number else ""
-            raise ValueError(f"{file}: the {kind} file is damaged{after} ({reason}); copy it again") from error
-        if batch is None:
-            return
-        for fields in batch:
-            number += 1
-            yield Row(place=Place(file=str(file), line=number, unit="row"), fields=fields)
-
-
-def _batches(file: Path) -> Iterator[list[dict[str, Any]]]:
-    import pyarrow
-    from pyarrow import parquet
-
-    with file.open("rb") as stream:
-        start = stream.read(len(POINTER))
-        if start == POINTER:
-            read_bytes(file)
-        stream.seek(0)
-        if file.suffix.lower() == ".parquet":
-            for batch in parquet.ParquetFile(stream).iter_batches(batch_size=1024):
-                yield batch.to_pylist()
-        # ``datasets`` writes Arrow's stream format; other programs write its file format under the same suffix.
-        elif start.startswith(b"ARROW1"):
-            reader = pyarrow.ipc.open_file(stream)
-            for index in range(reader.num_record_batches):
-                yield reader.get_batch(index).to_pylist()
-        else:
-            for batch in pyarrow.ipc.open_stream(stream):
-                yield batch.to_pylist()
-
-
 def _headed_rows(file: Path) -> Iterator[Row]:
     yield from headed_csv(read_bytes(file), str(file))
 
@@ -219,7 +179,7 @@ def headed_csv(data: bytes, file: str) -> Iterator[Row]:
                 continue
             if not header:
                 header = [name.strip() for name in record]
-                twice = sorted({name for name in header if header.count(name) > 1})
+                twice = sorted(name for name, count in Counter(header).items() if count > 1)
                 if twice:
                     raise place.error(f"the header has the column {twice[0]!r} twice; each needs its own name")
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,15 @@ Ratings = dict[str, dict[str, int]]
 
 # What a spreadsheet program may take for the beginning of a formula (OWASP, CSV injection), full-width forms included.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+# In a locale whose separator is another than ours, a program that ignores the quotes cuts a cell at these.
+_INNER = re.compile(r"(?:(?<=[,;\t|])|(?<=[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]))(?=[\"' ]*[=+\-@＝＋－＠])")
 
 
 def write_sheet(chosen: Mapping[str, Conversation], annotators: Sequence[str]) -> str:
     """The sheet as CSV text, with a byte order mark, since spreadsheet programs take UTF-8 for Latin-1 without it.
 
-    A cell that would be a formula gets an apostrophe in front: that is how the sheet differs from the replies.
+    What would be a formula gets an apostrophe in front, after a line break or another country's separator too: that is
+    how the sheet differs from the replies.
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\r\n")
@@ -37,8 +41,9 @@ def write_sheet(chosen: Mapping[str, Conversation], annotators: Sequence[str]) -
 
 
 def defused(text: str) -> str:
-    """The text as a cell that no spreadsheet program computes. NUL, which some can't read, becomes U+FFFD."""
-    text = text.replace("\0", "\ufffd")
+    """The text as a cell that no spreadsheet program computes, whatever it takes for the separator. NUL, which some
+    can't read, becomes U+FFFD."""
+    text = _INNER.sub("'", text.replace("\0", "\ufffd"))
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from evaluation.asking.form import DECODER
+from evaluation.asking.form import objects_in
 from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, Verdict, verdict_of
 from evaluation.templates import one_line, well_formed
 
@@ -141,15 +141,9 @@ def _first(section: list[str]) -> str:
 def _embedded_json(text: str) -> tuple[list[Verdict], str]:
     """The different verdicts that stand in the text as JSON objects, and the text without them."""
     found: list[Verdict] = []
-    rest, done, position = "", 0, text.find("{")
-    while position >= 0:
-        try:
-            value, end = DECODER.raw_decode(text, position)
-            verdict = verdict_of(value)
-        except (ValueError, RecursionError):
-            position = text.find("{", position + 1)
-        else:
-            if verdict not in found:
-                found.append(verdict)
-            rest, done, position = rest + text[done:position], end, text.find("{", end)
+    rest, done = "", 0
+    for start, end, verdict in objects_in(text, verdict_of):
+        if verdict not in found:
+            found.append(verdict)
+        rest, done = rest + text[done:start], end
     return found, rest + text[done:]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +28,20 @@ LOOK = {
     "legend.frameon": False,
     "text.parse_math": False,  # a candidate's name is not mathematics
 }
+
+
+@contextlib.contextmanager
+def look(settings: Mapping[str, Any] = LOOK) -> Iterator[None]:
+    """Figures drawn inside are matplotlib's defaults with ``settings``: no matplotlibrc of the working folder, or of
+    the user, changes or breaks them."""
+    import matplotlib
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", matplotlib.MatplotlibDeprecationWarning)
+        with matplotlib.rc_context():
+            matplotlib.rcdefaults()
+            matplotlib.rcParams.update(settings)
+            yield
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.show.plate import look
 from serving.files import write_bytes, write_text
 
 COLOURS = ("#1f5fa8", "#c0504d", "#4f9d52", "#8064a2", "#e08a1e", "#3aa6b9", "#7f7f7f", "#a0522d")
@@ -21,11 +22,10 @@ MOST_NUMBERS = 15
 
 def save(name: str, folder: Path, size: tuple[float, float], draw: Callable[[Any], None]) -> list[str]:
     """``draw`` fills a matplotlib Figure; ``name``.svg and .png are written. Returns the files' names."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-    with rc_context(STYLE):
+    with look(STYLE):
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
         for text in figure.findobj(Text):
@@ -109,9 +109,12 @@ def heatmap(
     def draw(figure: Any) -> None:
         axes = figure.add_subplot()
         axes.set_facecolor("#dddddd")
-        image = axes.imshow(values, vmin=0, vmax=1, cmap="RdBu")
-        axes.set_xticks(range(len(names)), names, rotation=45, ha="right")
-        axes.set_yticks(range(len(names)), names)
+        image = axes.pcolormesh(values, vmin=0, vmax=1, cmap="RdBu")  # as paths, not as a picture in the SVG
+        middles = [i + 0.5 for i in range(len(names))]
+        axes.set_aspect("equal")
+        axes.invert_yaxis()
+        axes.set_xticks(middles, names, rotation=45, ha="right")
+        axes.set_yticks(middles, names)
         axes.set_xlabel("loses")
         axes.set_ylabel("wins")
         axes.set_title(title, fontsize=10)
@@ -120,8 +123,16 @@ def heatmap(
                 for j, value in enumerate(row):
                     if value is not None:
                         pale = 0.25 < value < 0.75
-                        axes.text(j, i, f"{value:.2f}", ha="center", va="center", color="black" if pale else "white")
-        figure.colorbar(image, ax=axes, shrink=0.8, label="win rate")
+                        axes.text(
+                            j + 0.5,
+                            i + 0.5,
+                            f"{value:.2f}",
+                            ha="center",
+                            va="center",
+                            color="black" if pale else "white",
+                        )
+        scale = figure.colorbar(image, ax=axes, shrink=0.8, label="win rate")
+        scale.solids.set_rasterized(False)
 
     side = 3.2 + 0.55 * len(names)
     return save(name, folder, (side + 1, side), draw)

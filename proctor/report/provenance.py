@@ -36,12 +36,19 @@ def usage(evidence: Evidence) -> list[dict[str, Any]]:
     for folder in evidence.stages():
         if not finished(evidence.run, folder.name):
             continue
-        seconds = read_json(folder / "time.json").get("seconds")
-        roles = read_json(folder / "usage.json").get("roles", {})
+        seconds = _figure(evidence.side(folder / "time.json").get("seconds"))
+        roles = evidence.side(folder / "usage.json").get("roles", {})
+        if not isinstance(roles, dict) or not all(isinstance(used, dict) for used in roles.values()):
+            evidence.notes[f"usage.json of stage {folder.name} is damaged and left out."] = None
+            roles = {}
         for role, used in roles.items() or [("", {})]:
-            row = {**used, "model_seconds": used.get("seconds")}
+            row = {**used, "model_seconds": _figure(used.get("seconds"))}
             found.append({**row, "stage": folder.name, "role": role, "seconds": seconds})
     return found
+
+
+def _figure(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
 
 
 def failures(evidence: Evidence) -> list[dict[str, Any]]:
@@ -85,11 +92,11 @@ def _counted(evidence: Evidence, folder: Path) -> Iterator[tuple[str, int]]:
     )
     if retries:
         yield "verdicts asked for again", retries
-    used = read_json(folder / "usage.json")
+    used = evidence.side(folder / "usage.json")
     if used.get("ledger_bad_lines"):
         yield "damaged lines of the ledger, skipped", used["ledger_bad_lines"]
-    long_texts = used.get("long_texts") or {}
-    if long_texts.get("texts"):
+    long_texts = used.get("long_texts")
+    if isinstance(long_texts, Mapping) and long_texts.get("texts"):
         yield f"texts longer than the context ({long_texts['policy']})", long_texts["texts"]
 
 

@@ -31,6 +31,16 @@ class Evidence:
     def __init__(self, run: RunFolder, summary: dict[str, Any]) -> None:
         self.run = run
         self.summary = summary
+        self.notes: dict[str, None] = {}
+        """What could not be shown, in sentences, in the order in which it came up."""
+
+    def side(self, file: Path) -> dict[str, Any]:
+        """A JSON object that is no output of a stage (cost, environment); {} with a note where it is damaged."""
+        try:
+            return read_json(file)
+        except (ValueError, OSError, RecursionError):
+            self.notes[f"{file.relative_to(self.run.path)} is damaged and left out."] = None
+            return {}
 
     @property
     def candidates(self) -> dict[str, dict[str, Any]]:

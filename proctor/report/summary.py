@@ -51,6 +51,7 @@ def summarise_run(run: RunFolder) -> dict[str, Any]:
         "leaked": len(exam.leaked),
         "reference": reference,
         "chance": _chance(exam),
+        "damaged": [f"{stage}: {', '.join(files)}" for stage, files in run.damaged.items()],
         "missing": [name for name in expected(run) if not finished(run, name)],
         "blind_baseline": None if blind is None else _blind_json(blind),
         "groups": grouped(run),
@@ -154,10 +155,11 @@ def same_order(a: Rows, b: Rows, key: str = "item_id") -> bool:
 
 
 def finished(run: RunFolder, stage: str) -> bool:
-    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts; nor of an
-    exam or group that has another protocol now and has not been held again."""
+    """Whether a stage's marker is there, and its files are as it says. Of an unfinished one nothing counts; nor of one
+    whose files ``RunFolder.verify`` found changed, or of an exam or group that has another protocol now and has not
+    been held again."""
     folder = run.stage(stage)
-    if folder.done() is None:
+    if folder.done() is None or stage in run.damaged:
         return False
     exam, (kind, _, name) = exam_at(run.experiment, stage), stage.partition(".")
     config = run.experiment.exams.get(exam or "") or (run.experiment.groups.get(name) if kind == "group" else None)

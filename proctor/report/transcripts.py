@@ -174,6 +174,8 @@ def _audited(evidence: Evidence) -> Iterator[_Transcript]:
     about = {"name": AUDIT, "protocol": AUDIT, "score": HEADLINE[0]}
     for name in evidence.detected:
         tables = token_tables(evidence, name, asked)
+        if asked and not tables:
+            evidence.notes[f"The token tables of {name} are missing: its ledger holds none of them (any more)."] = None
         for record in evidence.rows(f"detect.{name}"):
             key = str(record["id"])
             text = by_id.get(key)

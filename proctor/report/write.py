@@ -18,28 +18,39 @@ from evaluation.kieval.published import CONTAMINATION, beside
 from evaluation.show.table import Cell, Table
 from evaluation.show.table import figure as cell_of
 from proctor import __version__
+from proctor.experiment.environment_references import variables
 from proctor.report import dose, groups
 from proctor.report import provenance as making
 from proctor.report.contamination import contamination, further_exams, headline
 from proctor.report.figures import draw_all
 from proctor.report.figures.accuracy_against_kieval import caption, points, regression
 from proctor.report.run_data import Evidence
-from proctor.report.summary import exam_of, summarise_run
+from proctor.report.summary import exam_of, expected, summarise_run
 from proctor.report.table_files import write_tables
 from proctor.report.transcripts import Index, write_transcripts
 from proctor.report.verdicts import verdict_lines
+from proctor.run_folder.places import name_for
 from proctor.run_folder.run import RunFolder
-from serving.files import read_json, write_json, write_text
+from serving.files import write_json, write_text
 
 
 def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) -> list[str]:
     """Reads the run folder, writes the report's files, returns their names.
 
     Stages that are not done are left out and named on the page. outdated: stages whose inputs changed since they were
-    done; their figures are shown, with a warning. ValueError if not even the exam is frozen.
+    done; their figures are shown, with a warning. Stages whose files are not as they left them are left out and named.
+    ValueError if not even the exam is frozen, or if the items of an exam were changed afterwards.
     """
     if not (run.stage("exam").path / "items.jsonl").is_file():
         raise ValueError(f"{run.path}: not even the exam is frozen yet, so there is nothing to report; run it first")
+    run.verify(expected(run))
+    experiment = run.experiment
+    for exam in ("exam", *(name_for(experiment, name) for name in (*experiment.exams, *experiment.groups))):
+        if exam in run.damaged:
+            raise ValueError(
+                f"{run.stage(exam).path}: {', '.join(run.damaged[exam])} changed after stage {exam} was done, so it is "
+                "not known what was asked; 'proctor run' with the experiment does it again"
+            )
     summary = {**clean(summarise_run(run)), "outdated": list(outdated)}
     found = points(summary)
     if found:
@@ -57,6 +68,7 @@ def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) 
     drawings = draw_all(evidence, folder / "figures")
     index, pages = write_transcripts(evidence, folder)
     columns, published = beside(run.experiment.benchmark.format)
+    environment = evidence.side(run.path / "environment.json")
     page = _page(
         summary=summary,
         verdicts=verdict_lines(summary),
@@ -70,8 +82,10 @@ def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) 
         failures=making.failures(evidence),
         prompts=making.prompts(evidence),
         limits=making.limits(evidence),
-        environment=read_json(run.path / "environment.json"),
-        checks=read_json(run.path / "environment.json").get("self_tests") or {},
+        environment=environment,
+        checks=environment.get("self_tests") or {},
+        notes=list(evidence.notes),
+        variables=variables(experiment.references),
         experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
     )
     write_text(folder / "index.html", page)

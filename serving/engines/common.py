@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from serving.model.fingerprint import ModelError
+from serving.model.folder import read_config, read_object
 from serving.model.spec import ModelSpec
 from serving.records import Completion, FinishReason, Request
 from serving.rendering import TRANSCRIPT_STOPS, render
+from serving.template_trial import check_template
 
 
 class Prepared(NamedTuple):
@@ -32,25 +33,25 @@ def load_tokenizer(spec: ModelSpec, folder: Path) -> Any:
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
+    except BaseException as error:  # of any kind where a file is damaged; a panic of tokenizers is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         raise ModelError(f"the tokenizer of {folder} can't be loaded: {error}") from error
     if spec.chat_template == "none":
         tokenizer.chat_template = None
     elif spec.chat_template is not None:
         tokenizer.chat_template = Path(spec.chat_template).expanduser().read_text(encoding="utf-8")
+    check_template(tokenizer.chat_template, str(spec.chat_template or folder))
     return tokenizer
 
 
 def context_length(spec: ModelSpec, folder: Path) -> int:
     """Tokens of context: the spec's max_length, checked against what the model was built for."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"{folder / 'config.json'} is not JSON ({error}); copy the model again") from error
+    config = read_config(folder)
     text_config = config.get("text_config") or config
     own = text_config.get("max_position_embeddings") or text_config.get("n_positions") or 2048
     if not isinstance(own, int):
-        raise ModelError(f"{folder / 'config.json'}: max_position_embeddings is {own!r}, not a number of tokens")
+        raise ModelError(f"{folder / 'config.json'}: max_position_embeddings is {own!r:.80}, not a number of tokens")
     if spec.max_length is not None and spec.max_length > own:
         raise ModelError(
             f"max_length is {spec.max_length}, but the model {folder} has a context of {own} tokens; use at most {own}"
@@ -64,8 +65,11 @@ def end_ids(folder: Path, tokenizer: Any) -> list[int]:
     for name in ("generation_config.json", "config.json"):
         path = folder / name
         if path.is_file():
-            value = json.loads(path.read_text(encoding="utf-8")).get("eos_token_id")
-            found.update(value if isinstance(value, list) else [] if value is None else [value])
+            value = read_object(path).get("eos_token_id")
+            ids = value if isinstance(value, list) else [] if value is None else [value]
+            if not all(type(index) is int and 0 <= index < 2**31 for index in ids):
+                raise ModelError(f"{path}: eos_token_id is {str(value)[:80]}; it must be an id, or a list of ids")
+            found.update(ids)
     return sorted(found)
 
 

@@ -1,12 +1,11 @@
 """What can change an answer, as one hash: weights, tokenizer, template, rendering policy, arguments, versions, device.
 
-Computed without loading the model. The hash of a weights file is cached by path, size and modification time, for a
-70B model is 140 GB to read. The model's *path* is not part of it: a moved model answers the same.
+Computed without loading the model. The hash of a weights file is cached (``serving.model.hashes``), for a 70B model is
+140 GB to read. The model's *path* is not part of it: a moved model answers the same.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -15,35 +14,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from serving.model.embedded import cache_folder
 from serving.model.folder import ModelError as ModelError
 from serving.model.folder import check_model_folder as check_model_folder
+from serving.model.hashes import file_hash as file_hash
 from serving.model.spec import ModelSpec
 
 RENDERING_VERSION = 3
 """Raised when serving/rendering.py gives other ids for the same conversation, or an engine other bits for them."""
 
 _SMALL = ("*.json", "*.jinja", "*.model", "*.txt")
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file, cached by (path, size, mtime) in the user's cache folder."""
-    real = path.resolve()
-    stat = real.stat()
-    key = hashlib.sha256(f"{real}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
-    cached = cache_folder() / "hashes" / key
-    if cached.is_file():
-        value = cached.read_text(encoding="ascii", errors="replace").strip()
-        if len(value) == 64:
-            return value
-    with real.open("rb") as stream:
-        value = hashlib.file_digest(stream, "sha256").hexdigest()
-    with contextlib.suppress(OSError):  # a cache folder that can't be written costs time, nothing else
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        partial = cached.with_name(f"{cached.name}.{os.getpid()}")
-        partial.write_text(value, encoding="ascii")
-        partial.replace(cached)
-    return value
 
 
 def files_hash(paths: Iterable[Path]) -> str:
@@ -107,6 +86,21 @@ def model_identity(spec: ModelSpec) -> dict[str, Any]:
         "tokenizer": files_hash([path for pattern in _SMALL for path in folder.glob(pattern)]),
         "adapter": weights_of_adapter(Path(spec.adapter)) if spec.adapter else None,
     }
+
+
+def identity_files(spec: ModelSpec) -> list[Path]:
+    """The files whose content is a model's identity, an adapter's and a template's among them. ModelError as above."""
+    if spec.engine == "scripted":
+        return []
+    folder = resolve_model(spec)
+    found = [*check_model_folder(folder, allow_pickle=spec.allow_pickle), folder / "config.json"]
+    found += [path for pattern in _SMALL for path in folder.glob(pattern)]
+    if spec.adapter:
+        weights_of_adapter(Path(spec.adapter))
+        found += [Path(spec.adapter) / name for name in ("adapter_config.json", "adapter_model.safetensors")]
+    if spec.chat_template not in (None, "none"):
+        found.append(Path(str(spec.chat_template)).expanduser())
+    return sorted(set(found))
 
 
 def fingerprint(

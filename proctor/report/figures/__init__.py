@@ -36,12 +36,10 @@ FIGURES = (
 
 def draw_all(evidence: Evidence, folder: Path) -> list[Drawing]:
     """Draws what the run has records for, in the registry's order, and writes each as SVG and PNG."""
-    from matplotlib import rc_context
-
-    from evaluation.show.plate import LOOK, save
+    from evaluation.show.plate import look, save
 
     drawn = []
-    with rc_context(LOOK):
+    with look():
         for name in FIGURES:
             draw: Draw = import_module(f"proctor.report.figures.{name}").draw
             plates = draw(evidence) or []
