@@ -208,7 +208,7 @@ def _whole(line: dict[str, Any]) -> bool:
     )
 
 
-_TEXT = {"text": {str}, "finish_reason": {str}, "prompt_tokens": {int}, "output_tokens": {int}}
+_TEXT: dict[str, set[type]] = {"text": {str}, "finish_reason": {str}, "prompt_tokens": {int}, "output_tokens": {int}}
 _TABLE: dict[str, set[type]] = {"ids": {int}, "logprobs": {float, int}, "segments": {str}}
 _REST: dict[str, set[type]] = {
     **{"reasoning": {str}, "complete": {bool}},

@@ -37,7 +37,7 @@ def usage(evidence: Evidence) -> list[dict[str, Any]]:
         if not finished(evidence.run, folder.name):
             continue
         seconds = _figure(evidence.side(folder / "time.json").get("seconds"))
-        roles = evidence.side(folder / "usage.json").get("roles", {})
+        roles: Any = evidence.side(folder / "usage.json").get("roles", {})
         if not isinstance(roles, dict) or not all(isinstance(used, dict) for used in roles.values()):
             evidence.notes[f"usage.json of stage {folder.name} is damaged and left out."] = None
             roles = {}
