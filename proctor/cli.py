@@ -97,7 +97,8 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
-        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 1 if full else 2)
+        named = (error.filename2 if full else None) or error.filename  # a copy names its source first
+        _fail(f"{named or 'a file'}: {error.strerror or error}", 1 if full else 2)
     except RuntimeError as error:
         if type(error).__name__ == "ServerGone":  # by its name: the class is not imported where nothing is served
             _fail(str(error), INTERRUPTED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -28,46 +29,54 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A stream whose bytes become ``path`` when it closes without an error: synced, and renamed.
+    """A stream whose bytes become ``path`` when it closes without an error: synced, and renamed."""
+    with beside(path) as partial, os.fdopen(os.open(partial, NEW, 0o666), "wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
 
-    Its name until then is random, and it is made anew: nobody who may write to the folder can lay a link there through
-    which another file would be written.
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """An empty folder that becomes ``path`` when it closes without an error."""
+    with beside(path) as partial:
+        partial.mkdir()
+        yield partial
+
+
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A name beside ``path`` for what becomes ``path`` when it closes without an error, and is removed otherwise.
+
+    It is random: nobody who may write to the folder can lay a link there through which another file would be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
     with naming(path):
         try:
-            with os.fdopen(os.open(partial, NEW, 0o666), "wb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
+            yield partial
             partial.replace(path)
         finally:
-            partial.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """An empty folder that becomes ``path`` when it closes without an error; its name until then is random."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.partial")
-    partial.mkdir()
-    with naming(path):
-        try:
-            yield partial
-            partial.rename(path)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            if partial.is_dir():
+                shutil.rmtree(partial, ignore_errors=True)
+            else:
+                partial.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Gives an OSError without a file name this one: "No space left on device" comes from a write, which knows none."""
+    """Gives an OSError without a file name this one: "No space left on device" comes from a write, which knows none.
+
+    So does safetensors' own error, which then becomes an OSError."""
     try:
         yield
     except OSError as error:
         if error.filename is None and error.errno is not None:
             error.filename = str(path)
+        raise
+    except Exception as error:
+        if type(error).__name__ == "SafetensorError" and "(os error 28)" in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
         raise
 
 
