@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+SHARE = "PROCTOR_SHARE"
+"""Environment variable: others may enter folders of results."""
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags of a file that was not there: no link of somebody else's is written through."""
 
@@ -61,6 +63,21 @@ def beside(path: Path) -> Iterator[Path]:
                 shutil.rmtree(partial, ignore_errors=True)
             else:
                 partial.unlink(missing_ok=True)
+
+
+def output_folder(path: Path, *, share: bool | None = None) -> None:
+    """Makes a folder of results, which only its user can enter (mode 0700): what models were asked and answered is
+    nobody else's on a shared machine, however the files in it are made. One that exists keeps its mode.
+
+    share: open it to others, as far as the umask does (None: where $PROCTOR_SHARE is set, and not 0)
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    if os.environ.get(SHARE, "0") not in ("", "0") if share is None else share:
+        umask = os.umask(0o077)
+        os.umask(umask)
+        path.chmod(0o777 & ~umask)
 
 
 @contextlib.contextmanager
