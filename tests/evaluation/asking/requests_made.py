@@ -1,8 +1,8 @@
 """Every request that protocols and builders make of scripted models, as lines of text.
 
-``requests.txt`` beside this file holds them: steps make seeds, and prompt, sampling and schema make the keys under which
-a ledger knows an answer, so a line that changes is an answer that a finished run asks for again. Write it anew, where
-that is meant, with ``python -m tests.evaluation.asking.requests_made``.
+``requests.txt`` beside this file holds them: steps make seeds, and prompt, sampling and schema make the keys under
+which a ledger knows an answer, so a line that changes is an answer that a finished run asks for again. Write it anew,
+where that is meant, with ``python -m tests.evaluation.asking.requests_made``.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ def requests(kind: str, name: str, options: Mapping[str, Any], case: str, folder
             wanted = next(dialogue)
             while True:
                 batch = [wanted] if isinstance(wanted, Ask | Score) else list(wanted)
-                lines.append(f"asks {len(batch)}{' by itself' if isinstance(wanted, Ask | Score) else ''}")
+                lines.append(f"asks {len(batch)}")
                 replies = []
                 for ask in batch:
                     lines.append(_line(ask))
-                    replies.append(reply(ask, derive_seed(case, next(counter))))
+                    replies.append(reply(ask, derive_seed(case, next(counter)), case))
                 wanted = dialogue.send(replies[0] if isinstance(wanted, Ask | Score) else replies)
         except StopIteration as end:
             lines.append(f"record {_hash(canonical_json(end.value))}")
@@ -122,8 +122,9 @@ def _dialogues(kind: str, name: str, options: Mapping[str, Any], items: list[Ite
     return registry.build(name, options, seed=7).dialogues(items)
 
 
-def reply(ask: Ask, draw: int) -> Completion:
-    """What the scripted model says: in one case of six nothing that can be read, cut, or without room."""
+def reply(ask: Ask, draw: int, case: str) -> Completion:
+    """What the scripted model says: in one case of six nothing that can be read, cut, or without room (whether there
+    is any depends on the prompt)."""
     text = _filled(ask.schema, draw) if ask.schema is not None else _text(ask, draw)
     reason: Any = "stop"
     trouble = draw % 24
@@ -131,7 +132,7 @@ def reply(ask: Ask, draw: int) -> Completion:
         text = "I do not know." if ask.schema is not None else text
     elif trouble == 2:
         text, reason = text[: len(text) // 2], "length"
-    elif trouble == 3:
+    if derive_seed(case, ask.role, _prompt(ask)) % 24 == 0:
         text, reason = "", "context"
     return Completion(text=text, finish_reason=reason, prompt_tokens=5 + draw % 7, output_tokens=1 + draw % 5)
 
@@ -157,8 +158,13 @@ def _text(ask: Ask, draw: int) -> str:
 def _line(ask: Ask) -> str:
     s = ask.sampling
     schema = "free" if ask.schema is None else _hash(canonical_json(ask.schema))
-    prompt = ask.prompt if isinstance(ask.prompt, str) else canonical_json([[m.role, m.content] for m in ask.prompt])
-    return f"{ask.role} {s.max_tokens} {s.temperature:g} {s.top_p:g} {s.seed} {len(s.stop)} {schema} {_hash(prompt)}"
+    return (
+        f"{ask.role} {s.max_tokens} {s.temperature:g} {s.top_p:g} {s.seed} {len(s.stop)} {schema} {_hash(_prompt(ask))}"
+    )
+
+
+def _prompt(ask: Ask) -> str:
+    return ask.prompt if isinstance(ask.prompt, str) else canonical_json([[m.role, m.content] for m in ask.prompt])
 
 
 def _hash(text: str) -> str:
