@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.asking.form import FREE_VERDICT_TOKENS
+from evaluation.asking.form import FREE_VERDICT_TOKENS, check_room
 from evaluation.kieval.verdict import verdict_tokens
 from evaluation.protocol import ProtocolOptions
 
@@ -42,12 +42,9 @@ class JudgeOptions(ProtocolOptions):
 
     @model_validator(mode="after")
     def _room_for_a_verdict(self) -> JudgeOptions:
-        needed = verdict_tokens(self.comment_length)
-        if self.verdict == "structured" and self.evaluator_tokens is not None and self.evaluator_tokens < needed:
-            raise ValueError(
-                f"evaluator_tokens is {self.evaluator_tokens}, but a verdict with comments of {self.comment_length} "
-                f"characters can need {needed}: raise it to that, leave it out, or shorten comment_length"
-            )
+        if self.verdict == "structured":
+            needed = verdict_tokens(self.comment_length)
+            check_room(self.evaluator_tokens, needed, f"comments of {self.comment_length}")
         return self
 
     def verdict_tokens(self) -> int:

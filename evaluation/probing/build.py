@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from evaluation.asking.together import together
+from evaluation.asking.until_read import together
 from evaluation.items import Item
 from evaluation.probing import agent
 from evaluation.probing.agent import Loop, Stage

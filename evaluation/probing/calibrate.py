@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, ClassVar, Final
 
-from evaluation.asking.together import together
+from evaluation.asking.until_read import together
 from evaluation.items import Item
 from evaluation.probing import judge
 from evaluation.probing.judge import AcceptOptions

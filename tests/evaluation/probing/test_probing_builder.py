@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.asking.together import together
+from evaluation.asking.until_read import together
 from evaluation.benchmarks import load
 from evaluation.builders_registry import build
 from evaluation.items import Item, make_item
