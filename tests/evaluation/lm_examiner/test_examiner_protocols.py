@@ -15,8 +15,9 @@ from evaluation.lm_examiner.marks import few_shot_gain
 from evaluation.lm_examiner.peer_examination import PeerExamination
 from evaluation.lm_examiner.ranking_exam import Ranking
 from evaluation.lm_examiner.style_bias import StyleBias
-from evaluation.registry import build, checked_options
+from evaluation.registry import build
 from serving.records import Ask, Completion
+from serving.settings import checked_options
 from tests.evaluation.exam_driver import drive, said
 
 Reply = Callable[[Ask], Completion]
