@@ -153,7 +153,7 @@ class KIEval:
         }
 
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The set's figures (``kieval_summary``)."""
+        """The set's figures (``scores.summarise``)."""
         return summarise(records, roles=self.roles, seed=self.seed)
 
     def prompt_hashes(self) -> dict[str, str]:

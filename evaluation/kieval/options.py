@@ -27,7 +27,7 @@ class JudgeOptions(ProtocolOptions):
     evaluator_tokens: max_tokens of a verdict; the default is what the longest can need (structured), or 400 (free)
     quote_limit: characters kept of one quoted text in the interactor's and the evaluator's prompts
     votes: verdicts asked for per round; one is greedy, of several, sampled at temperature 0.7 with seeds of their own,
-        the majority counts (``kieval_judge.majority``)
+        the majority counts (``judge.majority``)
     overflow: where a prompt leaves no room for its answer: ``drop_oldest`` asks again with the oldest rounds left out,
         ``stop`` takes it as it is
     """

@@ -27,7 +27,7 @@ from serving.records import Dialogue, Yielded, derive_seed
 
 
 class PeerOptions(GroupOptions):
-    """Those of every group (``evaluation.lm_examiner.group``), and:
+    """Those of every group (``evaluation.lm_examiner.answering``), and:
 
     domains, questions: per examiner ``domains`` x ``questions`` hard questions; all have the same domains
     taxonomy: as in the builder ``lm_examiner``

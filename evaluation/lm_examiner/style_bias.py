@@ -30,7 +30,7 @@ EQUIVALENT_FORM: Final = one_word("verdict", ("same", "different"), max_tokens=2
 
 
 class StyleOptions(GroupOptions):
-    """Those of every group (``evaluation.lm_examiner.group``; the writer alone answers), and:
+    """Those of every group (``evaluation.lm_examiner.answering``; the writer alone answers), and:
 
     length_tolerance: a rewrite may differ from its original by this share of the original's words
     """
