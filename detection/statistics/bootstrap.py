@@ -1,24 +1,25 @@
-"""Stratified, seeded bootstrap of ranking statistics: members and non-members are resampled apart.
+"""The difference of two AUCs on the same texts: stratified, seeded bootstrap (members and non-members apart).
 
 One seed and the same two group sizes always draw the same texts, so two detectors (or two models) on the same texts are
-resampled in pairs. A resample is a vector of counts (how often each text was drawn), and AUC and TPR are sums over
-these counts: no text is sorted twice.
+resampled in pairs. A resample is a vector of counts (how often each text was drawn), and an AUC is a sum over these
+counts: no text is sorted twice. A single AUC's interval is not resampled (``roc_intervals``).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from detection.statistics.metrics import allowed_false_positives, classes
+from detection.statistics.metrics import classes
+from detection.statistics.roc_intervals import paired_test
+from evaluation.statistics import percentile_interval
 
 RESAMPLES = 2_000
-COVERAGE = 0.95
 _CELLS = 1_000_000  # counts worked on at once: bounds memory, changes no number
 _KEPT_CELLS = 25_000_000  # counts kept for the next score column: 100 MB
 
@@ -26,25 +27,11 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 
 
-class Interval(NamedTuple):
-    """Percentile interval of coverage 95%; both ends NaN where undefined."""
-
-    low: float
-    high: float
-
-
-class Resampled(NamedTuple):
-    """``auc``: one value per resample; ``tpr``: one row per resample, one column per level."""
-
-    auc: Floats
-    tpr: Floats
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """AUC of the first minus AUC of the second on the same texts, with its paired interval.
 
-    n: texts that both could score. NaN with a ``reason`` where a class is missing.
+    n: texts that both could score; p_value: two-sided, DeLong's. NaN with a ``reason`` where a class is missing.
     """
 
     value: float
@@ -52,13 +39,7 @@ class Difference:
     high: float
     n: int
     reason: str = ""
-
-
-def percentile_interval(values: Floats) -> Interval:
-    """The middle 95% of bootstrap values: around the statistic itself, never around its mirror."""
-    tail = (1 - COVERAGE) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return Interval(float(low), float(high))
+    p_value: float | None = None
 
 
 def draw_counts(sizes: Sequence[int], *, seed: int, resamples: int) -> Iterator[list[Counts]]:
@@ -89,41 +70,30 @@ def _draw(sizes: Sequence[int], seed: int, resamples: int) -> Iterator[list[Coun
         yield counts
 
 
-def resample(
-    members: Floats,
-    non_members: Floats,
-    *,
-    seed: int,
-    resamples: int = RESAMPLES,
-    levels: Sequence[float] = (),
-) -> Resampled:
-    """AUC (midranks) and TPR at the FPR ``levels`` of each resample.
+@lru_cache(maxsize=256)
+def _resampled(members: bytes, non_members: bytes, seed: int, resamples: int) -> Floats:
+    """The AUC of each resample, kept for a column that meets others: a candidate's has its base and the clean one."""
+    values = resample(np.frombuffer(members), np.frombuffer(non_members), seed=seed, resamples=resamples)
+    values.setflags(write=False)
+    return values
 
-    members, non_members: finite scores, neither empty
-    """
+
+def resample(members: Floats, non_members: Floats, *, seed: int, resamples: int = RESAMPLES) -> Floats:
+    """AUC (midranks) of each resample. members, non_members: finite scores, neither empty"""
     order = np.argsort(non_members, kind="stable")
     member_order = np.argsort(members, kind="stable")
     below = np.searchsorted(non_members[order], members[member_order], side="left")
     not_above = np.searchsorted(non_members[order], members[member_order], side="right")
     ties = bool((below != not_above).any())
     pairs = 2.0 * len(members) * len(non_members)
-    allowed = [allowed_false_positives(level, len(non_members)) for level in levels]
-    aucs, tprs = [], []
+    aucs = []
     for member_counts, other_counts in draw_counts([len(members), len(non_members)], seed=seed, resamples=resamples):
         mine = np.take(member_counts, member_order, axis=1)
         cumulative = _cumulated(np.take(other_counts, order, axis=1))
         beaten = np.take(cumulative, below, axis=1)  # non-members below each member's own score
         beaten_or_tied = np.take(cumulative, not_above, axis=1) if ties else beaten
         aucs.append((_dot(mine, beaten) + _dot(mine, beaten_or_tied)) / pairs)
-        ahead = _cumulated(mine)
-        hits = []
-        for most in allowed:
-            # A member is a hit from the first place on below which all but ``most`` non-members lie.
-            least = np.argmax(cumulative >= len(non_members) - most, axis=1)
-            misses = np.take_along_axis(ahead, np.searchsorted(below, least, side="left")[:, None], axis=1)[:, 0]
-            hits.append((len(members) - misses) / len(members))
-        tprs.append(np.stack(hits, axis=1) if hits else np.empty((len(member_counts), 0)))
-    return Resampled(np.concatenate(aucs), np.concatenate(tprs))
+    return np.concatenate(aucs)
 
 
 def _cumulated(counts: Counts) -> Counts:
@@ -139,14 +109,6 @@ def _dot(counts: Counts, values: Counts) -> Floats:
     products = np.einsum("bi,bi->b", counts, values, dtype=np.int32 if small else np.int64)
     exact: Floats = products.astype(np.float64)
     return exact
-
-
-def auc_interval(labels: Any, scores: Any, *, seed: int, resamples: int = RESAMPLES) -> Interval:
-    """95% interval of the AUC. NaN ends where a class is missing."""
-    groups = classes(labels, scores)
-    if not groups.complete:
-        return Interval(float("nan"), float("nan"))
-    return percentile_interval(resample(groups.members, groups.non_members, seed=seed, resamples=resamples).auc)
 
 
 def paired_difference(
@@ -170,8 +132,8 @@ def paired_difference(
     truth = np.array([-1 if label is None else label for label in labels], dtype=np.int64)[kept]
     one, two = classes(truth, a[kept]), classes(truth, b[kept])
     if not one.complete:
-        nan = float("nan")
-        return Difference(value=nan, low=nan, high=nan, n=int(kept.sum()), reason=one.reason)
-    values = [resample(g.members, g.non_members, seed=seed, resamples=resamples).auc for g in (one, two)]
-    low, high = percentile_interval(values[0] - values[1])
-    return Difference(value=one.auc() - two.auc(), low=low, high=high, n=int(kept.sum()))
+        return Difference(value=math.nan, low=math.nan, high=math.nan, n=int(kept.sum()), reason=one.reason)
+    values = [_resampled(g.members.tobytes(), g.non_members.tobytes(), seed, resamples) for g in (one, two)]
+    low, high = percentile_interval(values[0] - values[1]) or (math.nan, math.nan)
+    test = paired_test(one, two)
+    return Difference(value=test.difference, low=low, high=high, n=int(kept.sum()), p_value=test.p_value)
