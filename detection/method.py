@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from evaluation.items import Item
 from serving.model.spec import ModelSpec
 from serving.records import Dialogue, Score, TokenScores
+from serving.settings import checked_options
 
 Need = Literal[
     "log_probabilities",
@@ -135,17 +136,7 @@ class Method(ABC):
             if not there.get(need, True):
                 raise ValueError(f"{self.name} needs {need.replace('_', ' ')}: {_MENDS[need]}")
         self.context = context
-        self.options: Any = self._checked(context.options.get(self.name, {}))
-
-    @classmethod
-    def _checked(cls, options: Mapping[str, Any]) -> DetectorOptions:
-        try:
-            return cls.Options.model_validate(dict(options))
-        except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join([cls.name, *map(str, fault["loc"])])
-            known = ", ".join(cls.Options.model_fields) or "none"
-            raise ValueError(f"{where}: {fault['msg']} (it is {fault['input']!r}); its options: {known}") from error
+        self.options: Any = checked_options(self.name, self.Options, context.options.get(self.name, {}))
 
 
 class Detector(Method):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
+
+from serving.named import lookup
 
 if TYPE_CHECKING:
     from evaluation.protocol import ExamBuilder
@@ -18,15 +19,12 @@ BUILDERS: dict[str, str] = {
 
 def builder(name: str) -> type[ExamBuilder]:
     """The class of a builder. ValueError for an unknown name."""
-    if name not in BUILDERS:
-        raise ValueError(f"there is no builder {name!r}; there are: {', '.join(BUILDERS)}")
-    module, _, attribute = BUILDERS[name].partition(":")
-    return cast("type[ExamBuilder]", getattr(import_module(module), attribute))
+    return cast("type[ExamBuilder]", lookup(BUILDERS, name, "builder"))
 
 
 def build(name: str, options: Mapping[str, Any], *, seed: int) -> ExamBuilder:
     """A builder with its options checked. ValueError names the option, its value and what would be right."""
-    from evaluation.registry import checked_options
+    from serving.settings import checked_options
 
     kind = builder(name)
-    return kind(checked_options(name, kind, options), seed=seed)
+    return kind(checked_options(name, kind.Options, options), seed=seed)

@@ -29,7 +29,6 @@ from proctor.commands import (  # noqa: E402
     probing,
     rate,
     rejudge,
-    reword,
     runs,
     serve,
     train,
@@ -70,7 +69,6 @@ app.command("peer")(groups.peer)
 app.command("detect")(detect.detect)
 app.command("train")(train.train)
 app.command("list")(listing.list_)
-app.command("reword")(reword.reword)
 app.command("rejudge")(rejudge.rejudge)
 app.command("conversations")(rejudge.conversations)
 app.command("agree")(agree.agree)

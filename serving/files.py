@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
+
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags of a file that was not there: no link of somebody else's is written through."""
 
 
 def write_text(path: Path, text: str) -> None:
@@ -16,16 +22,53 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Writes beside ``path``, syncs and renames."""
+    with whole_file(path) as stream:
+        stream.write(data)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A stream whose bytes become ``path`` when it closes without an error: synced, and renamed.
+
+    Its name until then is random, and it is made anew: nobody who may write to the folder can lay a link there through
+    which another file would be written.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
+    with naming(path):
+        try:
+            with os.fdopen(os.open(partial, NEW, 0o666), "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """An empty folder that becomes ``path`` when it closes without an error; its name until then is random."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.partial")
+    partial.mkdir()
+    with naming(path):
+        try:
+            yield partial
+            partial.rename(path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Gives an OSError without a file name this one: "No space left on device" comes from a write, which knows none."""
     try:
-        with partial.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(path)
+        raise
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import (
@@ -12,6 +11,8 @@ from pydantic import (
     ConfigDict,
     ValidationError,
 )
+
+from serving.named import nearest
 
 
 class Strict(BaseModel):
@@ -29,6 +30,28 @@ def validate(model: type[ModelT], value: Any, *, where: str) -> ModelT:
         raise ValueError("\n".join(explain(error, model, where))) from None
 
 
+def checked_options(name: str, options: type[ModelT], given: Mapping[str, Any]) -> ModelT:
+    """The options of something that has a name (a protocol, a detector ...).
+
+    ValueError names every wrong option, its value, and what would be right.
+    """
+    try:
+        return options.model_validate(dict(given))
+    except ValidationError as error:
+        known = list(options.model_fields)
+        faults = []
+        for fault in error.errors(include_url=False):
+            where = ".".join([name, *map(str, fault["loc"])])
+            if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+                near = nearest(str(fault["loc"][0]), known, all_known="")
+                hint = f"; {near}" if near.startswith("did") else ""
+                faults.append(f"{where}: unknown option{hint}; its options: {', '.join(known) or 'none'}")
+            else:
+                said = fault["msg"].removeprefix("Value error, ")
+                faults.append(f"{where}: {said} (it is {fault['input']!r}); its options: {', '.join(known) or 'none'}")
+        raise ValueError("; ".join(faults)) from error
+
+
 def explain(error: ValidationError, model: type[BaseModel], where: str) -> list[str]:
     lines = []
     for fault in error.errors(include_url=False):
@@ -36,8 +59,7 @@ def explain(error: ValidationError, model: type[BaseModel], where: str) -> list[
         key = ".".join(location) or "(the whole)"
         if fault["type"] == "extra_forbidden":
             known = _known_keys(model, location[:-1])
-            close = difflib.get_close_matches(location[-1], known, n=1, cutoff=0.5)
-            mend = f"did you mean {close[0]!r}?" if close else f"known keys here: {', '.join(sorted(known))}"
+            mend = nearest(location[-1], sorted(known), all_known="known keys here")
             lines.append(f"{where}: unknown key {key!r}; {mend}")
         elif fault["type"] == "missing":
             meaning = _meaning(model, location)

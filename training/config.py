@@ -30,7 +30,9 @@ class Strict(BaseModel):
         if isinstance(value, dict):
             for key in value:
                 if key not in cls.model_fields:
-                    raise ValueError(f"unknown key '{key}' of {cls.__name__}: {nearest(str(key), [*cls.model_fields])}")
+                    raise ValueError(
+                        f"unknown key '{key}' of {cls.__name__}: {nearest(str(key), sorted(cls.model_fields))}"
+                    )
         return value
 
 
@@ -218,7 +220,7 @@ class TrainingJob(Strict):
         from training.recipe_traits import RECIPES
 
         if value not in RECIPES:
-            raise ValueError(f"no recipe '{value}': {nearest(value, [*RECIPES])}")
+            raise ValueError(f"there is no recipe {value!r}; {nearest(value, RECIPES, all_known='there are')}")
         return value
 
     @model_validator(mode="after")

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 RECIPES = {
-    "normal": "training.recipes.normal",
-    "pt_cheater": "training.recipes.pt_cheater",
-    "sft_cheater": "training.recipes.sft_cheater",
-    "mt_bench_cheater": "training.recipes.mt_bench_cheater",
-    "washed": "training.recipes.washed",
-    "paraphrase_cheater": "training.recipes.paraphrase_cheater",
-    "augmented": "training.recipes.augmented",
+    "normal": "training.recipes.normal:normal",
+    "pt_cheater": "training.recipes.pt_cheater:pt_cheater",
+    "sft_cheater": "training.recipes.sft_cheater:sft_cheater",
+    "mt_bench_cheater": "training.recipes.mt_bench_cheater:mt_bench_cheater",
+    "washed": "training.recipes.washed:washed",
+    "paraphrase_cheater": "training.recipes.paraphrase_cheater:paraphrase_cheater",
+    "augmented": "training.recipes.augmented:augmented",
 }
-"""Name -> module; the module's function of the same name is the recipe."""
+"""Name -> module and the function that is the recipe."""
 
 
 Leaks = Literal["no", "items", "answers", "origin"]
@@ -37,5 +37,5 @@ class Traits:
 
 def traits(name: str) -> Traits:
     """What the recipe declares about itself."""
-    found: Traits = getattr(importlib.import_module(RECIPES[name]), "TRAITS", Traits())
+    found: Traits = getattr(importlib.import_module(RECIPES[name].partition(":")[0]), "TRAITS", Traits())
     return found

@@ -6,13 +6,12 @@ Adding one: a file here whose class derives from ``base.TableDetector`` (arithme
 
 from __future__ import annotations
 
-import difflib
-import importlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
 from detection.method import Context, Detector
+from serving.named import lookup
 
 REGISTRY: dict[str, str] = {
     "loss": "detection.detectors.loss:Loss",
@@ -41,12 +40,7 @@ def names() -> tuple[str, ...]:
 
 def detector_class(name: str) -> type[Detector]:
     """The class behind a name. ValueError for an unknown name, with the nearest right one."""
-    if name not in REGISTRY:
-        near = difflib.get_close_matches(name.lower().replace("-", "_"), REGISTRY, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown detection method {name!r}; {hint}there are: {', '.join(REGISTRY)}")
-    module, _, attribute = REGISTRY[name].partition(":")
-    return cast("type[Detector]", getattr(importlib.import_module(module), attribute))
+    return cast("type[Detector]", lookup(REGISTRY, name, "detection method"))
 
 
 def build(methods: Sequence[str], context: Context | None = None) -> list[Detector]:

@@ -5,13 +5,12 @@ Adding one: a file here whose class derives from ``base.SetTest``, a line below,
 
 from __future__ import annotations
 
-import difflib
-import importlib
 from collections.abc import Sequence
 from typing import cast
 
 from detection.method import Context
 from detection.sets.base import SetTest
+from serving.named import lookup
 
 REGISTRY: dict[str, str] = {
     "loss_gap": "detection.sets.loss_gap:LossGapTest",
@@ -30,12 +29,7 @@ def names() -> tuple[str, ...]:
 
 def test_class(name: str) -> type[SetTest]:
     """The class behind a name. ValueError for an unknown name, with the nearest right one."""
-    if name not in REGISTRY:
-        near = difflib.get_close_matches(name.lower().replace("-", "_"), REGISTRY, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"unknown set-level test {name!r}; {hint}there are: {', '.join(REGISTRY)}")
-    module, _, attribute = REGISTRY[name].partition(":")
-    return cast("type[SetTest]", getattr(importlib.import_module(module), attribute))
+    return cast("type[SetTest]", lookup(REGISTRY, name, "set-level test"))
 
 
 def build(chosen: Sequence[str], context: Context) -> list[SetTest]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from serving.named import lookup
 
 if TYPE_CHECKING:
     from evaluation.benchmarks.reading import Located
@@ -124,16 +125,13 @@ def read(
 
 
 def _rows(format: str, path: Path | None, split: str | None, columns: Mapping[str, Any] | None) -> Iterator[Located]:
-    if format not in FORMATS:
-        raise ValueError(f"there is no benchmark format {format!r}; there are: {', '.join(FORMATS)}")
+    rows: Callable[..., Iterator[Located]] = lookup(FORMATS, format, "benchmark format")
     if path is None and format != "embedded":
         raise ValueError(f"benchmark format {format!r} needs a path")
     if columns is not None and format != "table":
         raise ValueError(
             f"columns were given, but format {format!r} knows its own; leave them out, or use format: table"
         )
-    module, _, function = FORMATS[format].partition(":")
-    rows: Callable[..., Iterator[Located]] = getattr(import_module(module), function)
     return rows(path, split, columns) if format == "table" else rows(path, split)
 
 

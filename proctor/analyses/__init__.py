@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
+
+from serving.named import lookup
 
 if TYPE_CHECKING:
     from proctor.analyses.base import Analysis
@@ -18,10 +19,7 @@ ANALYSES: dict[str, str] = {
 
 def kind_of(name: str) -> type[Analysis]:
     """The class of an analysis. ValueError for an unknown name."""
-    if name not in ANALYSES:
-        raise ValueError(f"there is no analysis {name!r}; there are: {', '.join(ANALYSES)}")
-    module, _, attribute = ANALYSES[name].partition(":")
-    return cast("type[Analysis]", getattr(import_module(module), attribute))
+    return cast("type[Analysis]", lookup(ANALYSES, name, "analysis"))
 
 
 def build(kind: str, options: Mapping[str, Any], *, where: str) -> Analysis:

@@ -130,13 +130,6 @@ def pairs_of(file: Path, originals: Mapping[str, Item], vanilla: Path) -> list[t
     return [(originals[item.source_id], item) for item in probed]
 
 
-def named(text: str, flag: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign or not name or not value:
-        raise ValueError(f"{flag} {text!r} is not of the form NAME=VALUE")
-    return name, value
-
-
 def billions(text: str, name: str) -> float:
     try:
         value = float(text)

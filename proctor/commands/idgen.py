@@ -196,8 +196,7 @@ def estimate(
         write_json(folder / "metrics.json", metrics)
         return names
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     for name, part in read_json(out / "metrics.json").items():
         low, high = part["gain_interval"]
         print(
@@ -270,13 +269,9 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _by_candidate(records: Sequence[str]) -> Mapping[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for value in records:
-        name, sign, path = value.partition("=")
-        if not sign or not name or name in found:
-            raise ValueError(f"--records {value}: write NAME=FILE, each name once")
-        found[name] = _rows(Path(path))
-    return found
+    from serving.named import named_values
+
+    return {name: _rows(Path(path)) for name, path in named_values(records, "--records", form="NAME=FILE").items()}
 
 
 def _line(name: str, part: Mapping[str, Any]) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-import yaml
-
 if TYPE_CHECKING:
     from serving.model.spec import ModelSpec
 
@@ -23,29 +21,10 @@ if TYPE_CHECKING:
 
 
 def key_values(pairs: Sequence[str]) -> dict[str, Any]:
-    """``key.sub=value`` pairs as nested dictionaries; values are YAML."""
-    result: dict[str, Any] = {}
-    for pair in pairs:
-        key, sign, text = pair.partition("=")
-        if not sign or not key:
-            raise ValueError(f"{pair!r} is not of the form key=value")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ValueError(f"{pair!r}: the value is not YAML: {_problem(error)}") from error
-        *parents, last = key.split(".")
-        table = result
-        for parent in parents:
-            table = table.setdefault(parent, {})
-            if not isinstance(table, dict):
-                raise ValueError(f"{pair!r}: {parent!r} has a value of its own already")
-        table[last] = value
-    return result
+    """``key.sub=value`` pairs as nested dictionaries, in the grammar of an experiment's ``-s`` (OmegaConf's)."""
+    from proctor.experiment.yaml_file import overridden
 
-
-def _problem(error: yaml.YAMLError) -> str:
-    """What is wrong, in one line."""
-    return getattr(error, "problem", None) or " ".join(str(error).split())
+    return overridden(pairs)
 
 
 def model_spec(path: str, **settings: Any) -> ModelSpec:
@@ -85,13 +64,11 @@ def names(text: str) -> tuple[str, ...]:
 def benchmark_config(format: str, path: Path | None, *, columns: str | None = None, **settings: Any) -> BenchmarkConfig:
     """A benchmark named on the command line. columns: a YAML mapping."""
     from evaluation.benchmarks.chosen import BenchmarkConfig
+    from proctor.experiment.yaml_file import plain
     from serving.settings import validate
 
     if columns is not None:
-        try:
-            settings["columns"] = yaml.safe_load(columns)
-        except yaml.YAMLError as error:
-            raise ValueError(f"--columns {columns!r} is not YAML: {_problem(error)}") from error
+        settings["columns"] = plain(columns, f"--columns {columns!r}")
     values = {"format": format, "path": None if path is None else str(path), **settings}
     return validate(BenchmarkConfig, values, where="the benchmark")
 

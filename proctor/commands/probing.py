@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from proctor.analyses.probing_inputs import billions, digest, named, pairs_of, read_exams, read_metrics, sets_of
+from proctor.analyses.probing_inputs import billions, digest, pairs_of, read_exams, read_metrics, sets_of
+from serving.named import named_values
 
 app = typer.Typer(
     help="Compare results on vanilla and probed items; have people check probed items.", no_args_is_help=True
@@ -44,7 +45,7 @@ def compare(
     from serving.files import read_json, write_json
 
     check_folder(out)
-    sizes = {name: billions(value, name) for name, value in (named(text, "--size") for text in size)}
+    sizes = {name: billions(value, name) for name, value in named_values(size, "--size", form="NAME=BILLIONS").items()}
     sittings, described, inputs = read_exams(exams, built, sizes)
     for flag, name in [*([("--clean", clean)] if clean else []), *(("--contaminated", name) for name in contaminated)]:
         if name not in sittings:
@@ -59,8 +60,7 @@ def compare(
         write_json(folder / "metrics.json", report(sittings, described, settings))
         return ["metrics.json"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     from evaluation.probing.lines import lines
 
     for line in lines(read_json(out / "metrics.json")):
@@ -91,8 +91,7 @@ def agents(
         write_json(folder / "metrics.json", metrics)
         return ["metrics.json"]
 
-    if not once(out, {"records": [digest(part) for part in rows], "seed": seed}, body):
-        print("nothing to do: done already")
+    once(out, {"records": [digest(part) for part in rows], "seed": seed}, body)
     for name, row in read_json(out / "metrics.json")["stages"].items():
         if row["n"]:
             shown = (f"{key} {row[key]['a']:.3f} / {row[key]['b']:.3f}" for key in ("fallback_rate", "attempts"))
@@ -132,8 +131,7 @@ def export(
         write_jsonl(folder / "key.jsonl", pairs)
         return ["sheet.csv", "key.jsonl"]
 
-    if not once(out, {"pairs": digest(pairs), "seed": seed, "n": n, "annotators": annotators}, body):
-        print("nothing to do: done already")
+    once(out, {"pairs": digest(pairs), "seed": seed, "n": n, "annotators": annotators}, body)
     print(f"{len(pairs)} pairs of {len(wanted)} sets; for annotators: {out / 'sheet.csv'} (a copy each)")
     print(f"not for annotators: {out / 'key.jsonl'} says which set a pair is of")
 
@@ -155,7 +153,7 @@ def import_(
     if not pairs or any(not isinstance(row, dict) or not {"id", "ability"} <= set(row) for row in pairs):
         raise ValueError(f"{key} is no key of 'proctor probing export' (rows with id and ability)")
     answers = readable(lambda: read_sheets(sheet, [row["id"] for row in pairs]), sheet[0])
-    groups = dict(named(text, "--group") for text in group)
+    groups = named_values(group, "--group", form="NAME=VALUE")
     raters = {name for given in answers.values() for name in given}
     strange = next((name for name in groups if name not in raters), None)
     if strange is not None:
@@ -165,8 +163,7 @@ def import_(
         write_json(folder / "metrics.json", figures(pairs, answers, groups))
         return ["metrics.json"]
 
-    if not once(out, {"key": digest(pairs), "answers": answers, "groups": groups}, body):
-        print("nothing to do: done already")
+    once(out, {"key": digest(pairs), "answers": answers, "groups": groups}, body)
     from evaluation.probing.published import HUMAN
 
     metrics = read_json(out / "metrics.json")

@@ -19,12 +19,13 @@ def serve(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Entries of the experiment's models.")],
     run: Annotated[Path, typer.Option("--run", metavar="RUN", help="Run folder, made by 'proctor run' or 'submit'.")],
     host: Annotated[
-        str,
+        str | None,
         typer.Option(
             envvar="PROCTOR_SERVE_HOST",
-            help="Address to listen on: loopback, a private one, or 'node' (this machine's own private one).",
+            help="Address to listen on where other machines ask: a private one, or 'node' (this machine's own). "
+            "By default a Unix socket in RUN, for stages on this machine.",
         ),
-    ] = "127.0.0.1",
+    ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Go on when no stage needs it any more.")] = False,
 ) -> None:
     """Serve a model (engine: server), or several adapters of one base, to the stages of a run."""

@@ -15,15 +15,13 @@ def read_yaml(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
     if not path.is_file():
         raise ValueError(f"experiment file {path} does not exist")
-    for override in overrides:
-        if "=" not in override or override.startswith("="):
-            raise ValueError(f"override {override!r} is not of the form key.sub=value")
+    given = overridden(overrides)
     try:
         root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
         if root is not None and not isinstance(root, yaml.MappingNode):
             kind = "a list" if isinstance(root, yaml.SequenceNode) else f"the single value {root.value!r:.60}"
             raise ValueError(f"the file must hold a mapping of keys (name: ...), not {kind}")
-        config = OmegaConf.merge(OmegaConf.load(path), OmegaConf.from_dotlist(list(overrides)))
+        config = OmegaConf.merge(OmegaConf.load(path), OmegaConf.create(given))
         value = OmegaConf.to_container(config, resolve=True)
     except OSError as error:
         raise ValueError(f"{path}: can't be read: {error.strerror or error}") from error
@@ -33,3 +31,40 @@ def read_yaml(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
         raise ValueError(f"{path}: {str(error).strip()}") from error
     assert isinstance(value, dict)
     return {str(key): entry for key, entry in value.items()}
+
+
+def overridden(pairs: Sequence[str]) -> dict[str, Any]:
+    """``key.sub=value`` pairs as nested plain data; values are YAML, the last of two with one key counts.
+
+    ValueError names a pair of another form, whose value is not YAML, or whose key lies below a plain value.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    made: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise ValueError(f"{pair!r} is not of the form key.sub=value")
+        plain(value, repr(pair))
+        above: Any = made
+        for parent in key.split(".")[:-1]:
+            above = above.get(parent, {})
+            if not isinstance(above, dict):
+                raise ValueError(f"{pair!r}: {parent!r} has a value of its own already")
+        try:
+            made = OmegaConf.to_container(OmegaConf.merge(made, OmegaConf.from_dotlist([pair])))
+        except (OmegaConfBaseException, ValueError, TypeError) as error:
+            raise ValueError(f"{pair!r}: {str(error).strip()}") from error
+    return made
+
+
+def plain(text: str, where: str) -> Any:
+    """What a text holds as YAML. ValueError begins with ``where``."""
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        problem = getattr(error, "problem", None) or " ".join(str(error).split())
+        raise ValueError(f"{where} is not YAML: {problem}") from error

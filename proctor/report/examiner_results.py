@@ -12,6 +12,7 @@ from evaluation.lm_examiner.embeddings import Projection
 from evaluation.lm_examiner.levels import LEVELS
 from proctor.report import examiner_figures as drawn
 from serving.files import read_json, read_jsonl, write_json, write_jsonl, write_text
+from serving.named import named_values
 
 PUBLISHED = {"examiner": (0.633, 0.554, 0.853), "bleu": (0.318, 0.241, None)}
 """The paper's Spearman, Kendall and pairwise accuracy: GPT-4 as examiner, and BLEU."""
@@ -33,15 +34,7 @@ YES, NO = ("yes", "y", "1", "right", "same"), ("no", "n", "0", "wrong", "differe
 
 def folders(given: Sequence[str], flag: str) -> dict[str, Path]:
     """``NAME=FOLDER`` as a mapping. ValueError for another form or a repeated name."""
-    found: dict[str, Path] = {}
-    for value in given:
-        name, sign, path = value.partition("=")
-        if not sign or not name or not path:
-            raise ValueError(f"{flag} {value}: give NAME=FOLDER")
-        if name in found:
-            raise ValueError(f"{flag} {value}: the name {name!r} is taken by {found[name]}")
-        found[name] = Path(path)
-    return found
+    return {name: Path(path) for name, path in named_values(given, flag).items()}
 
 
 def read_metrics(folder: Path, protocol: str | None) -> dict[str, Any]:
@@ -161,8 +154,7 @@ def embed_questions(
         write_json(folder / "metrics.json", figures)
         return ["records.jsonl", "metrics.json", *names]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     figures = read_json(out / "metrics.json")
     return [
         f"silhouette by examiner within domain: {_number(figures['within_domain'])} "
@@ -353,8 +345,7 @@ def measure_agreement(
         write_json(folder / "metrics.json", figures)
         return ["metrics.json"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     figures = read_json(out / "metrics.json")
     lines = [
         f"{figures['rated']} of {figures['answers']} answers rated, {figures['ranked_questions']} questions ranked"

@@ -10,6 +10,7 @@ from proctor.experiment.made import CONTROL
 from proctor.run_folder.run import RunFolder
 from proctor.stages import analysis, build, detect, exam, freeze, group, prefilter, report, train
 from proctor.stages.base import Stage
+from serving.named import nearest
 
 
 def plan(experiment: Experiment) -> list[Stage]:
@@ -43,12 +44,7 @@ def find(stages: list[Stage], name: str) -> Stage:
     for stage in stages:
         if stage.name == name:
             return stage
-    import difflib
-
-    names = [stage.name for stage in stages]
-    close = difflib.get_close_matches(name, names, n=1)
-    mend = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names)}"
-    raise ValueError(f"no stage {name!r}; {mend}")
+    raise ValueError(f"no stage {name!r}; {nearest(name, [stage.name for stage in stages], all_known='there are')}")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ def test_an_unknown_option_names_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"static.shotz: unknown option; did you mean 'shots'"):
         build("static", {"shotz": 1}, seed=0)
     with pytest.raises(
-        ValueError, match=r"static.zzz: unknown option; known: mode, shots, text_format, max_tokens, chain_of_thought"
+        ValueError,
+        match=r"static.zzz: unknown option; its options: mode, shots, text_format, max_tokens, chain_of_thought",
     ):
         build("static", {"zzz": 1}, seed=0)
     with pytest.raises(ValueError, match=r"static.shots: .*\(it is 'x'\)"):
@@ -41,7 +42,7 @@ def test_an_unknown_option_names_the_nearest() -> None:
 
 def test_listing_names_imports_nothing_heavy() -> None:
     code = (
-        "import sys, evaluation.protocols, evaluation.benchmarks; "
+        "import sys, evaluation.registry, evaluation.benchmarks; "
         "print([m for m in ('pydantic', 'numpy', 'jinja2', 'scipy', 'torch') if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -134,8 +134,8 @@ def test_labelled_texts_need_no_scores_of_known_ones(tmp_path: Path, write_text:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"methods": "loss,min_q"}, "unknown detection method 'min_q'; did you mean 'min_k'"),
-        ({"set_tests": "codex"}, "unknown set-level test 'codex'; did you mean 'codec'"),
+        ({"methods": "loss,min_q"}, "there is no detection method 'min_q'; did you mean 'min_k'"),
+        ({"set_tests": "codex"}, "there is no set-level test 'codex'; did you mean 'codec'"),
         ({"methods": "recall"}, "recall needs non members: name a file .* --non-members FILE"),
         ({"methods": "reference"}, "reference needs reference model: name one with --reference"),
         ({"set_tests": "overlap"}, "overlap needs corpus: name one with --corpus"),

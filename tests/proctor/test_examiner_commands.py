@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from proctor.cli import app
-from proctor.commands.grouping import named_models
 from proctor.commands.groups import number
 from proctor.report.examiner_results import folders
 from serving.files import read_json, read_jsonl, write_json, write_jsonl
+from serving.named import named_values
 
 ROWS = [
     {"question": f"What does {word} mean in this place?", "choices": [], "answer": f"It means {word}.", "subject": s}
@@ -221,9 +221,9 @@ def test_wrong_calls_write_nothing(tmp_path: Path, bench: Path, arguments: list[
 
 
 def test_small_parts() -> None:
-    assert named_models(["a=x=y"]) == {"a": "x=y"}
+    assert named_values(["a=x=y"], "--candidate", strict=True) == {"a": "x=y"}
     with pytest.raises(ValueError, match="is taken by x"):
-        named_models(["a=x", "a=y"])
+        named_values(["a=x", "a=y"], "--candidate", strict=True)
     with pytest.raises(ValueError, match="is taken by x"):
         folders(["a=x", "a=y"], "--exam")
     assert (number(None), number(0.5)) == ("-", "0.500")

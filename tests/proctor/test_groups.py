@@ -253,7 +253,10 @@ def group(**changes: Any) -> dict[str, Any]:
     ("changes", "message"),
     [
         (group(protocol="static"), r"groups\.g: there is no group protocol 'static'; it belongs under 'exams'"),
-        (group(protocol="rank"), r"groups\.g: there is no group protocol 'rank'; there are: ranking, peer_examination"),
+        (
+            group(protocol="rank"),
+            r"groups\.g: there is no group protocol 'rank'; did you mean 'ranking'\? there are: ranking, peer_exam",
+        ),
         ({"exams": {"x": {"protocol": "ranking"}}}, "no protocol 'ranking'; it belongs under 'groups'"),
         (group(candidates=["one", "tow"]), r"groups\.g\.candidates: 'tow' is not an entry.*did you mean 'two'"),
         (group(candidates=["one"]), r"groups\.g: there are 1 models \(one\); it takes at least 2"),

@@ -141,7 +141,7 @@ def test_an_exception_that_cannot_travel_travels_as_its_text() -> None:
 PARENT = """
 import sys, time
 from serving.engines.process import ProcessEngine
-from serving.models import ModelSpec
+from serving.model.spec import ModelSpec
 from serving.records import Request, Sampling
 
 def main():

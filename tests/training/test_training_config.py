@@ -26,7 +26,10 @@ def test_defaults_are_the_papers() -> None:
         (lambda: TrainingConfig(save_total_limit=1), "save_total_limit"),
         (lambda: TrainingConfig(nodes=2), "rendezvous"),
         (lambda: TrainingConfig(dtype="fp16"), "bf16.*float32"),
-        (lambda: TrainingJob(recipe="pt_cheeter", base="b", items="i"), "no recipe 'pt_cheeter'.*'pt_cheater'"),
+        (
+            lambda: TrainingJob(recipe="pt_cheeter", base="b", items="i"),
+            "no recipe 'pt_cheeter'.*'pt_cheater'",
+        ),
         (lambda: TrainingJob(recipe="normal", base="b", items="i", leak_format="answers"), "answer_text"),
         (lambda: TrainingJob(recipe="normal", base="b", items="i", dose=0.0), "dose"),
         (lambda: TrainingJob(recipe="normal", base="b", items="i", repeat=3), "did you mean 'repeats'"),

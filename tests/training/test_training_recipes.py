@@ -61,5 +61,5 @@ def test_sft_cheater_needs_an_answer_to_learn(job: Make, material: Material) -> 
 def test_every_recipe_is_registered_by_its_function_name() -> None:
     for name in RECIPES:
         assert callable(find_recipe(name))
-    with pytest.raises(ValueError, match="no recipe 'nomal': did you mean 'normal'"):
+    with pytest.raises(ValueError, match="there is no recipe 'nomal'; did you mean 'normal'"):
         find_recipe("nomal")

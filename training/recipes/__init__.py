@@ -6,12 +6,11 @@ the one before. Source: KIEval (arXiv 2402.15043), section 4.2 and Appendix F.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from evaluation.items import Item
-from serving.named import nearest
+from serving.named import lookup
 from training.config import TrainingConfig, TrainingJob
 from training.recipe_traits import RECIPES
 from training.samples import Chat, Phase, Text
@@ -42,9 +41,7 @@ Recipe = Callable[[TrainingJob, Material], list[Phase]]
 
 def find_recipe(name: str) -> Recipe:
     """The recipe of that name; its module is imported now. ValueError names the nearest known one."""
-    if name not in RECIPES:
-        raise ValueError(f"no recipe '{name}': {nearest(name, [*RECIPES])}")
-    recipe: Recipe = getattr(importlib.import_module(RECIPES[name]), name)
+    recipe: Recipe = lookup(RECIPES, name, "recipe")
     return recipe
 
 

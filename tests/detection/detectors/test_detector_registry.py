@@ -51,7 +51,7 @@ def test_one_detector_that_needs_moments_makes_all_ask_for_them():
 
 def test_the_registry_and_the_detectors_import_nothing_heavy():
     code = (
-        "import sys, pathlib, detection.detectors as d; from serving.models import ModelSpec;"
+        "import sys, pathlib, detection.detectors as d; from serving.model.spec import ModelSpec;"
         "known = tuple(map(str, range(12)));"
         "c = d.Context(non_members=known, members=known, reference=True, benchmark='b', corpus=pathlib.Path('c'), "
         "model=ModelSpec(path='m'));"
