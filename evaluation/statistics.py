@@ -107,18 +107,20 @@ def mean_of(
 
 def all_equal(value: float, n: int, scale: tuple[float, float] | None = None, confidence: float = 0.95) -> str:
     """What n equal values say: ``8 of 8 at the floor: up to 37 % may lie elsewhere``."""
-    place = f"at {value:g}" if scale is None or value not in scale else ("at the floor", "at the ceiling")[value == scale[1]]
+    place = (
+        f"at {value:g}"
+        if scale is None or value not in scale
+        else ("at the floor", "at the ceiling")[value == scale[1]]
+    )
     elsewhere = 1 - ((1 - confidence) / 2) ** (1 / n)
     return f"{n} of {n} {place}: up to {100 * elsewhere:.0f} % may lie elsewhere"
 
 
-def paired_mean(
-    a: Sequence[float], b: Sequence[float], *, seed: int, scale: tuple[float, float] | None = None
-) -> Mean | None:
-    """Mean difference a - b of two candidates on the same items, as ``mean_of`` the differences. None for none."""
+def paired_mean(a: Sequence[float], b: Sequence[float], *, seed: int, scale: tuple[float, float] | None = None) -> Mean:
+    """Mean difference a - b of two candidates on the same items, as ``mean_of`` the differences."""
     _check_pairs(a, b)
     differences = _finite(a) - _finite(b)
-    return mean_of(differences.tolist(), seed=seed, scale=scale) if len(differences) else None
+    return mean_of(differences.tolist(), seed=seed, scale=scale)
 
 
 def percentile_interval(values: ArrayLike, confidence: float = 0.95) -> Interval | None:
@@ -170,9 +172,10 @@ def sign_flip(
         return 1.0 if alternative == "two-sided" or data[0] < 0 else 0.5
     if data.size == 0:
         return 1.0
+    data /= np.abs(data).max()
     result = permutation_test(
         (data,),
-        lambda x, axis: np.mean(x, axis=axis),
+        lambda x, axis: np.round(np.mean(x, axis=axis), 12),  # sums that cancel leave a rounding error on either side
         permutation_type="samples",
         vectorized=True,
         n_resamples=resamples,

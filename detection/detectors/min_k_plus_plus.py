@@ -13,7 +13,7 @@ from detection.detectors.min_k import PERCENTS
 from detection.method import Part, TableDetector, lowest_means
 
 FLAT = 1e-6
-"""A sigma at most this (nats) is rounding of a zero: the distribution is uniform or one-hot, and z is 0. Where l, mu or sigma is NaN, z is NaN and the text is unscorable."""
+"""A sigma at most this (nats) is rounding of a zero: the distribution is uniform or one-hot, and z is 0."""
 
 
 class MinKPlusPlus(TableDetector):

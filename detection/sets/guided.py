@@ -64,8 +64,6 @@ class GuidedSet(SetTest):
             figures["reason"] = f"{len(known)} texts have a score {SCORE}; the test needs {LEAST}"
         else:
             seed = derive_seed(self.context.seed, self.name)
-            figures["p_value"] = sign_flip(
-                known, seed=seed, alternative="greater", resamples=self.options.resamples
-            )
+            figures["p_value"] = sign_flip(known, seed=seed, alternative="greater", resamples=self.options.resamples)
         return figures
         yield  # a set test is a generator, also one that asks nothing

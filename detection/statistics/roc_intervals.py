@@ -78,7 +78,9 @@ def newcombe(area: float, members: int, non_members: int, z: float) -> Interval:
     weight = (members + non_members) / 2 - 1
 
     def error(t: float) -> float:
-        return math.sqrt(t * (1 - t) * (1 + weight * (1 - t) / (2 - t) + weight * t / (1 + t)) / (members * non_members))
+        return math.sqrt(
+            t * (1 - t) * (1 + weight * (1 - t) / (2 - t) + weight * t / (1 + t)) / (members * non_members)
+        )
 
     low = 0.0 if area <= 0 else float(brentq(lambda t: area - t - z * error(t), 0.0, min(area, 1 - _END)))
     high = 1.0 if area >= 1 else float(brentq(lambda t: t - area - z * error(t), max(area, _END), 1.0))
@@ -122,7 +124,7 @@ def thin(level: float, non_members: int) -> str:
     """A warning where fewer than five false positives stand behind a rate at ``level``; "" else."""
     if allowed_false_positives(level, non_members) >= 5:
         return ""
-    return f"{non_members} non-members are few for a false-positive rate of {level:.0%}; {math.ceil(5 / level)} would do"
+    return f"{non_members} non-members are few for a false-positive rate of {level:.0%}; better {math.ceil(5 / level)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from evaluation.kieval.conversation import Conversation
 from evaluation.kieval.judge import Judgement, judge, majority
 from evaluation.kieval.options import JudgeOptions
 from evaluation.kieval.rejudge_agreement import agreement
-from evaluation.kieval.scores import VARIANTS, figure, paper, released, token_means
+from evaluation.kieval.scores import SCALES, figure, paper, released, token_means
 from evaluation.protocol import ProtocolOptions, Record
 from serving.records import Dialogue
 
@@ -110,7 +110,8 @@ class Rejudge:
         """
         stored = _matched([r["item_id"] for r in records], self.originals if originals is None else originals)
         variants = {
-            name: figure([r["scores"][name] for r in records], f"rejudge/{name}", self.seed) for name in VARIANTS
+            name: figure([r["scores"][name] for r in records], f"rejudge/{name}", self.seed, SCALES[name])
+            for name in SCALES
         }
         rounds = [turn for record in records for turn in record["rounds"]]
         return {
@@ -119,8 +120,10 @@ class Rejudge:
             "score_interval": variants["released"]["interval"],
             **variants,
             "all_rounds": {
-                name: figure([r["scores_all_rounds"][name] for r in records], f"rejudge/all/{name}", self.seed)
-                for name in VARIANTS
+                name: figure(
+                    [r["scores_all_rounds"][name] for r in records], f"rejudge/all/{name}", self.seed, SCALES[name]
+                )
+                for name in SCALES
             },
             "rounds_judged": len(rounds),
             "missing_verdicts": sum(r["missing_verdicts"] for r in records),

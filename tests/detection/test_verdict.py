@@ -42,6 +42,19 @@ def test_each_condition_is_needed(change, fair, words):
         assert words in found.reason
 
 
+def test_a_test_that_may_be_unfair_convicts_nobody():
+    blind = BlindBaseline(auc=0.56, auc_ci=(0.42, 0.70), n=64, n_members=32)
+    found = verdict(records(2.0, seed=1), records(0.0, seed=2), blind, seed=0)
+    assert found.outcome == "inconclusive"
+    assert found.reason.endswith(
+        "; but it cannot be told whether the test is fair: without a model an AUC of up to 0.70 is possible, and 0.60 "
+        "is the most"
+    )
+    assert verdict(records(2.0, seed=1), records(0.0, seed=2), replace(blind, by_design=True), seed=0).outcome == (
+        "contaminated"
+    )
+
+
 def test_not_detected_needs_power():
     assert decide([CLEAN, replace(CLEAN, name="min_k@20")], True, {}).outcome == "not detected"
     weak = decide([replace(CLEAN, minimum_auc=0.7)], True, {})

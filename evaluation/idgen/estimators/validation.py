@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.idgen.estimators import difficulty
 from evaluation.idgen.estimators.rows import Row
-from evaluation.statistics import bootstrap_mean
+from evaluation.statistics import mean_of
 
 
 class Estimator(Protocol):
@@ -56,14 +56,13 @@ def validate(
         mean[part] = np.mean([row.difficulty for row in seen if row.difficulty is not None])
     right, by_majority = predicted == labels, majority == labels
     gain = right.astype(float) - by_majority.astype(float)
-    interval = bootstrap_mean(gain.tolist(), seed=seed)
+    gained = mean_of(gain.tolist(), seed=seed, scale=(-1.0, 1.0))
     return {
         "n": len(rows),
         "folds": folds,
         "accuracy": float(right.mean()),
         "majority": float(by_majority.mean()),
-        "gain": float(gain.mean()),
-        "gain_interval": None if interval is None else list(interval),
+        **gained.to_json("gain", "gain_interval"),
         "spearman": _spearman(expected, labels),
         "difficulty": {
             "spearman": _spearman(hard, hardness),
