@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from serving import ledger as codec
-from serving.records import Completion, Message, Prompt, Request, Sampling, ScoreRequest, TokenScores
+from serving.records import Completion, Prompt, Request, ScoreRequest, TokenScores
 
 SCHEMA = 1
 Answer = Completion | TokenScores
@@ -216,10 +216,6 @@ def _encode_prompt(prompt: Prompt) -> Any:
     return prompt if isinstance(prompt, str) else [[m.role, m.content] for m in prompt]
 
 
-def _decode_prompt(value: Any) -> Prompt:
-    return value if isinstance(value, str) else tuple(Message(role=role, content=content) for role, content in value)
-
-
 def encode_request(request: Request | ScoreRequest) -> dict[str, Any]:
     row = _fields(request) | {"prompt": _encode_prompt(request.prompt)}
     if isinstance(request, Request):
@@ -227,14 +223,6 @@ def encode_request(request: Request | ScoreRequest) -> dict[str, Any]:
         numbers = {"temperature": float(sampling.temperature), "top_p": float(sampling.top_p)}  # 0 and 0.0: one key
         return row | {"sampling": _fields(sampling) | numbers | {"stop": list(sampling.stop)}}
     return row
-
-
-def decode_request(row: dict[str, Any]) -> Request | ScoreRequest:
-    row = row | {"prompt": _decode_prompt(row["prompt"])}
-    if "sampling" in row:
-        sampling = Sampling(**{**row["sampling"], "stop": tuple(row["sampling"]["stop"])})
-        return Request(**{**row, "sampling": sampling})
-    return ScoreRequest(**row)
 
 
 def encode_answer(answer: Completion | TokenScores) -> dict[str, Any]:
