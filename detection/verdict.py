@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from detection.blind import BlindBaseline
-from detection.statistics.bootstrap import Difference, paired_difference
+from detection.statistics.gain import Difference, paired_difference
 from detection.statistics.measurement import measurement
 from detection.statistics.metrics import benjamini_hochberg
 
@@ -94,7 +94,7 @@ def verdict(
         gain = None
         if base is not None:
             untouched = [record["scores"].get(name) for record in base]
-            gain = paired_difference(labels, scores, untouched, seed=seed)
+            gain = paired_difference(labels, scores, untouched)
         low, high = found["auc_ci"]
         findings.append(
             Finding(

@@ -1,4 +1,4 @@
-"""Intervals of AUC and of the true-positive rate at a false-positive rate, without resampling; DeLong's paired test.
+"""Intervals of AUC and of the true-positive rate at a false-positive rate, without resampling.
 
 A percentile bootstrap collapses at the ends of the scale: of separated groups every resample is separated, and
 [1.00, 1.00] claims certainty (at AUC .99 and 32 texts a group, its 95% interval holds the truth in 54 to 80 of 100
@@ -8,7 +8,6 @@ data sets). ``tests/performance/coverage.py`` measures the coverage of what stan
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -125,25 +124,3 @@ def thin(level: float, non_members: int) -> str:
     if allowed_false_positives(level, non_members) >= 5:
         return ""
     return f"{non_members} non-members are few for a false-positive rate of {level:.0%}; better {math.ceil(5 / level)}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paired:
-    """AUC of the first minus AUC of the second; error: DeLong's; p_value: two-sided, of no difference."""
-
-    difference: float
-    error: float
-    p_value: float
-
-
-def paired_test(first: Classes, second: Classes) -> Paired:
-    """DeLong's test of two columns of scores of the same texts in the same order (1988). p is 1 where both rank alike,
-    and 0 where all texts differ by as much. Both groups must hold texts."""
-    from scipy.stats import norm
-
-    a, b = placements(first), placements(second)
-    gaps = Placements(a.members - b.members, a.non_members - b.non_members)
-    difference, error = first.auc() - second.auc(), math.sqrt(delong_variance(gaps))
-    if error == 0:
-        return Paired(difference=difference, error=0.0, p_value=1.0 if abs(difference) < 1e-12 else 0.0)
-    return Paired(difference=difference, error=error, p_value=float(2 * norm.sf(abs(difference) / error)))

@@ -64,7 +64,7 @@ class IDGenExam:
     """
 
     name: ClassVar[str] = "idgen"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[IDGenExamOptions]] = IDGenExamOptions
 

@@ -41,7 +41,7 @@ class MTBench:
     """
 
     name: ClassVar[str] = "mt_bench"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[MTBenchOptions]] = MTBenchOptions
 
@@ -72,7 +72,7 @@ class MTBench:
         }
 
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The set's figures, each mean with a percentile bootstrap interval over items.
+        """The set's figures, each mean with an interval over items (``statistics.mean_of``).
 
         ``score`` is the mean of the items' scores, 1 to 10. What has no rating is counted and never scores 0.
         """

@@ -21,7 +21,7 @@ def agreement(records: Records, originals: Records, *, seed: int) -> dict[str, A
 
     ``n`` pairs, ``missing`` {new, original} rounds without a verdict of the one or the other, ``exact`` (share of equal
     scores), ``kappa``, ``kappa_quadratic``, ``pearson`` and ``spearman``; ``mean_difference``, new minus original, the
-    mean over interviews of each one's mean, with a bootstrap interval over interviews, for the rounds of one interview
+    mean over interviews of each one's mean, with an interval over interviews, for the rounds of one interview
     depend on each other. ``stop``: the same of the wish to stop. ``interviews``: the same of the interviews' scores
     (released, over all stored rounds). ValueError where an interview has more or fewer rounds than were judged.
     """

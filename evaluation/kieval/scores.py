@@ -64,7 +64,7 @@ def token_means(records: Records, roles: Sequence[str]) -> dict[str, dict[str, f
 
 
 def _aspect(records: Records, aspect: str, seed: int) -> dict[str, Any]:
-    """The arms' means stand without intervals here: a bootstrap for each would take longer than all other figures."""
+    """The arms' means stand without intervals here: four per aspect would bury the rest."""
     rows = [r["aspects"][aspect] for r in records]
     variants = {name: figure([row[name] for row in rows], f"{aspect}/{name}", seed, SCALES[name]) for name in VARIANTS}
     return {**variants, "ablations": _ablations(records, [row["ablations"] for row in rows], None)}

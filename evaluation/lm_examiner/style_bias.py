@@ -53,7 +53,7 @@ class StyleBias:
     """
 
     name: ClassVar[str] = "style_bias"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     Options: ClassVar[type[ProtocolOptions]] = StyleOptions
 
     def __init__(self, options: StyleOptions, *, candidates: Sequence[str], seed: int) -> None:

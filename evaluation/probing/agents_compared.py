@@ -12,7 +12,7 @@ Records = Sequence[Mapping[str, Any]]
 
 def compare_agents(a: Records, b: Records, *, seed: int) -> dict[str, Any]:
     """By stage, over the (item, set) pairs on which both agents were asked: fallback rate and mean attempts of each,
-    and the differences a - b with their paired bootstrap intervals.
+    and the differences a - b with their paired intervals.
 
     ``turned_down_by_code`` and ``turned_down_by_judge``: of the attempts at an item, the share with a defect that code
     or the judge found.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from detection.statistics.bootstrap import paired_difference
+from detection.statistics.gain import paired_difference
 from evaluation.show.table import Cell, Table, figure
 from evaluation.statistics import paired_mean
 from proctor.experiment.experiment import Experiment
@@ -120,7 +120,6 @@ def _auc(run: RunFolder, name: str, other: str | None) -> dict[str, Any] | None:
         [r["label"] for r in mine],
         [r["scores"].get(HEADLINE) for r in mine],
         [r["scores"].get(HEADLINE) for r in theirs],
-        seed=run.experiment.seed,
     )
     return None if found.reason else {"value": found.value, "ci": [found.low, found.high]}
 

@@ -69,9 +69,9 @@ def gap_difference(a: Rows, b: Rows) -> dict[str, Any] | None:
     }
 
 
-def auc_difference(a: Rows, b: Rows, detector: str, *, seed: int) -> dict[str, Any] | None:
-    """AUC of a minus AUC of b on the same texts: interval by paired bootstrap, p-value by DeLong's paired test."""
-    from detection.statistics.bootstrap import paired_difference
+def auc_difference(a: Rows, b: Rows, detector: str) -> dict[str, Any] | None:
+    """AUC of a minus AUC of b on the same texts: paired (``detection.statistics.gain``)."""
+    from detection.statistics.gain import paired_difference
 
     theirs = {r["id"]: r for r in b}
     common = [r for r in a if r["id"] in theirs and r["label"] == theirs[r["id"]]["label"]]
@@ -81,7 +81,6 @@ def auc_difference(a: Rows, b: Rows, detector: str, *, seed: int) -> dict[str, A
         [r["label"] for r in common],
         [r["scores"].get(detector) for r in common],
         [theirs[r["id"]]["scores"].get(detector) for r in common],
-        seed=seed,
     )
     if found.reason:
         return None

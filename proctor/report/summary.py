@@ -8,7 +8,7 @@ from typing import Any
 from detection.audit import exam_texts, verdict
 from detection.blind import blind_baseline
 from detection.run_detectors import SET_TESTS
-from detection.statistics.bootstrap import paired_difference
+from detection.statistics.gain import paired_difference
 from detection.statistics.loss_gap import item_losses, loss_gap
 from detection.statistics.metrics import benjamini_hochberg
 from detection.verdict import FALSE_DISCOVERY_RATE, HEADLINE
@@ -116,7 +116,7 @@ def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, d
     mine, theirs = records(a, f"detect.{one}"), records(b, f"detect.{other}")
     if mine is not None and theirs is not None:
         found["loss_gap"] = gap_difference(mine, theirs)
-        found["auc"] = auc_difference(mine, theirs, HEADLINE[0], seed=a.experiment.seed)
+        found["auc"] = auc_difference(mine, theirs, HEADLINE[0])
     return {key: row for key, row in found.items() if row is not None}
 
 
@@ -237,7 +237,7 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
             p_values = {test: figures["p_value"] for test, figures in row["set_tests"].items()}
             found = verdict(scores, base, blind, seed=experiment.seed, set_level=p_values)
             row["verdict"] = found.to_json()
-            row["gain_over_base"] = _gains(scores, base, experiment.seed)
+            row["gain_over_base"] = _gains(scores, base)
     return row
 
 
@@ -269,7 +269,7 @@ def _mean(row: dict[str, Any], key: str, figure: Mapping[str, Any]) -> None:
         row[f"{key}_ci_note"] = figure["interval_note"]
 
 
-def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:
+def _gains(scores: Rows, base: Rows) -> dict[str, Any]:
     """Paired AUC differences, candidate minus untouched base, per score name of the whole text."""
     labels = [r["label"] for r in scores]
     gains = {}
@@ -277,7 +277,7 @@ def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:
         if "/" in name:
             continue
         difference = paired_difference(
-            labels, [r["scores"][name] for r in scores], [r["scores"].get(name) for r in base], seed=seed
+            labels, [r["scores"][name] for r in scores], [r["scores"].get(name) for r in base]
         )
         gains[name] = (
             None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from detection.blind import BlindBaseline
-from detection.statistics.bootstrap import Difference
+from detection.statistics.gain import Difference
 from detection.verdict import HEADLINE, Finding, decide, verdict
 
 GAIN = Difference(value=0.3, low=0.2, high=0.4, n=400)

@@ -29,7 +29,7 @@ def validate(
     """Each row predicted by an estimator that has not seen it; every mean, too, is of the other folds.
 
     ``accuracy`` and ``majority`` (the most frequent label of the other folds) over all rows, ``gain`` their paired
-    difference with its 95% bootstrap interval; ``spearman`` of expected label and label; ``difficulty`` {spearman,
+    difference with its 95% interval; ``spearman`` of expected label and label; ``difficulty`` {spearman,
     pearson, mean_absolute_error, by_mean: the error of predicting the mean}. Correlations are None where a side is
     constant.
 

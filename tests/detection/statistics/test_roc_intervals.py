@@ -12,7 +12,6 @@ from detection.statistics.roc_intervals import (
     auc_interval,
     delong_variance,
     newcombe,
-    paired_test,
     placements,
     tpr_interval,
 )
@@ -106,18 +105,3 @@ def test_the_rates_interval_holds_the_truth(n, area, level):
         for _ in range(300)
     ]
     assert np.mean([low <= truth <= high for low, high in found]) >= 0.95
-
-
-def test_the_paired_test_keeps_its_level_and_finds_a_difference():
-    rng = np.random.default_rng(2)
-    p_values = []
-    for _ in range(400):
-        shared = rng.normal(size=200) + LABELS
-        first, second = (classes(LABELS, shared + rng.normal(size=200)) for _ in range(2))
-        p_values.append(paired_test(first, second).p_value)
-    assert 0.02 <= np.mean(np.array(p_values) <= 0.05) <= 0.08
-    shared = rng.normal(size=200)
-    found = paired_test(classes(LABELS, shared + 2 * LABELS), classes(LABELS, shared))
-    assert found.p_value < 1e-6
-    same = paired_test(classes(LABELS, shared), classes(LABELS, 3 * shared))
-    assert (same.difference, same.p_value) == (0.0, 1.0)
