@@ -23,7 +23,7 @@ from evaluation.statistics import Interval
 class Difference:
     """AUC of the first minus AUC of the second on the same texts, with its 95% interval.
 
-    n: texts that both could score; p_value: two-sided, of no difference. NaN with a ``reason`` where a class is missing.
+    n: texts that both score; p_value: two-sided, of no difference. NaN with a ``reason`` where a class is missing.
     """
 
     value: float

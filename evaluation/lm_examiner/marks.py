@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.lm_examiner.levels import LEVELS, UNCLASSIFIED
-from evaluation.lm_examiner.likert import FULL, MAXIMA
+from evaluation.lm_examiner.marking import FULL, MAXIMA
 from evaluation.statistics import mean, mean_of, wilson
 from serving.records import derive_seed
 
