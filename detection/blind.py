@@ -86,9 +86,8 @@ def blind_baseline(texts: Sequence[Text], *, seed: int, by_design: bool = False)
         return none("the texts have no words")
     scores = _out_of_fold([text.text for text in labelled], labels, seed)
     groups = classes(labels, scores)
-    return BlindBaseline(
-        auc=groups.auc(), auc_ci=tuple(auc_interval(groups)), n=n, n_members=n_members, by_design=by_design
-    )
+    low, high = auc_interval(groups)
+    return BlindBaseline(auc=groups.auc(), auc_ci=(low, high), n=n, n_members=n_members, by_design=by_design)
 
 
 def _out_of_fold(texts: list[str], labels: list[int], seed: int) -> list[float]:
