@@ -34,8 +34,8 @@ POINTS = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 class PairwiseOptions(JudgeOptions):
     """Those of every judge without dialogue, and:
 
-    baseline: file of the baseline's answers (``evaluation.baseline``); there is no default
-    length_controlled: whether to report the length-controlled win rate (``evaluation.length_control``)
+    baseline: file of the baseline's answers (``evaluation.judges.baseline``); there is no default
+    length_controlled: whether to report the length-controlled win rate (``evaluation.judges.length_control``)
     """
 
     form: ClassVar[VerdictForm] = CHOICE
