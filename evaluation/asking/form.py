@@ -1,8 +1,11 @@
-"""What every form that a judge fills in has in common: bounds of its comments, the decoder that takes its JSON."""
+"""What every form that a judge fills in has in common: bounds of its comments, the decoder that takes its JSON, and
+what its values are taken for (``8`` for ``"8"`` and ``8.0``)."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 COMMENT_CHARACTERS: Final = r"[ !#-\[\]-~]"
@@ -25,3 +28,47 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_once)
+
+
+_OBJECT = re.compile(r"\{\s*[\"}]")
+_MOST_OBJECTS = 400
+
+
+def json_objects(text: str) -> Iterator[tuple[Any, int, int]]:
+    """The JSON objects that stand in a text, none inside of another: the value, where it begins and where it ends.
+
+    ValueError where more than ``_MOST_OBJECTS`` places look like one: no judge writes that, and trying them all takes
+    time that grows with the square of the text.
+    """
+    tried, end = 0, 0
+    for match in _OBJECT.finditer(text):
+        if match.start() < end:
+            continue
+        tried += 1
+        if tried > _MOST_OBJECTS:
+            raise ValueError(f"more than {_MOST_OBJECTS} places look like JSON objects")
+        try:
+            value, end = DECODER.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        yield value, match.start(), end
+
+
+_WHOLE = re.compile(r"([0-9]{1,4})(?:\.0{1,4})?(?:\s?(?:/|out of)\s?([0-9]{1,4})(?:\.0{1,4})?)?")
+
+
+def whole(value: Any, scale: int | None = None) -> int | None:
+    """The whole number that a judge means: ``8``, ``8.0``, ``"8"``, ``"8.0"``, and ``"8/10"`` on a scale of 10.
+
+    None for anything else; ``True`` is no 1, and 7.5 is no rating of a form that has whole ones.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    match = _WHOLE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or (match[2] is not None and (scale is None or int(match[2]) != scale)):
+        return None
+    return int(match[1])

@@ -16,7 +16,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.asking.form import COMMENT_CHARACTERS, FREE_VERDICT_TOKENS, SAMPLED_TEMPERATURE
+from evaluation.asking.form import (
+    COMMENT_CHARACTERS,
+    DECODER,
+    FREE_VERDICT_TOKENS,
+    SAMPLED_TEMPERATURE,
+    json_objects,
+    whole,
+)
 from evaluation.protocol import ProtocolOptions
 from serving.records import Ask, Completion, Prompt, Sampling, Yielded, derive_seed
 
@@ -79,12 +86,13 @@ class VerdictForm:
     def parse_structured(self, text: str) -> Verdict | None:
         """The verdict of a JSON text; None if it was cut or hasn't the form."""
         try:
-            return self._verdict(json.loads(text, strict=False, object_pairs_hook=_without_repeats))
+            return self._verdict(DECODER.decode(text))
         except (ValueError, RecursionError):
             return None
 
     def parse_free(self, text: str, *, cut: bool = False) -> Verdict | None:
-        """The verdict of a free text, in which it may stand as JSON, as ``[[8]]`` or on a line ``Rating: 8``.
+        """The verdict of a free text, in which it may stand as JSON, as ``[[8]]`` or ``[[A>>B]]``, or on a line
+        ``Rating: 8``.
 
         Quoted lines (``| ``) and what stands between quotation marks is not the judge's own. Two different values, or
         one out of range, are no verdict. cut: the text was cut by max_tokens; the word it broke off in may be half of
@@ -93,8 +101,11 @@ class VerdictForm:
         said = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("|"))
         if cut:
             said = re.sub(r"[^\s\[\]{}]+\Z", "", said)
-        found, rest = self._embedded(said)
-        values = {verdict.value for verdict in found} | self.stated(_QUOTED.sub(" ", rest))
+        try:
+            found, rest = self._embedded(said)
+        except ValueError:
+            return None
+        values = {verdict.value for verdict in found} | self.stated(_QUOTED.sub(_unquoted_value, rest))
         if len(values) != 1:
             return None
         value = values.pop()
@@ -104,31 +115,34 @@ class VerdictForm:
 
     def _embedded(self, text: str) -> tuple[list[Verdict], str]:
         """The verdicts that stand in a text as JSON objects, and the text without them."""
-        decoder = json.JSONDecoder(strict=False, object_pairs_hook=_without_repeats)
         found: list[Verdict] = []
         rest: list[str] = []
-        start, position = 0, text.find("{")
-        while position >= 0:
-            try:
-                value, end = decoder.raw_decode(text, position)
-                verdict = self._verdict(value)
-            except (ValueError, RecursionError):
-                end = position + 1
-            else:
-                if verdict is not None:
-                    found.append(verdict)
-                    rest.append(text[start:position])
-                    start = end
-            position = text.find("{", end)
+        start = 0
+        for value, begin, end in json_objects(text):
+            verdict = self._verdict(value)
+            if verdict is not None:
+                found.append(verdict)
+                rest.append(text[start:begin])
+                start = end
         return found, "\n".join([*rest, text[start:]])
 
     def _verdict(self, form: Any) -> Verdict | None:
         if not isinstance(form, dict) or not isinstance(form.get("comment", ""), str):
             return None
-        value = form.get(self.key)
-        if type(value) is not type(self.values[0]) or value not in self.values:
+        value = self._allowed(form.get(self.key))
+        return None if value is None else Verdict(value=value, comment=form.get("comment", ""))
+
+    def _allowed(self, given: Any) -> Value | None:
+        """The allowed value that a judge wrote, in quotation marks or as a decimal, too."""
+        if isinstance(self.values[0], int):
+            number = whole(given, int(self.values[-1]))
+            return number if number in self.values else None
+        if not isinstance(given, str):
             return None
-        return Verdict(value=value, comment=form.get("comment", ""))
+        said = given.strip()
+        plain = [value for value in self.values if str(value).casefold() == said.casefold()]
+        stated = plain or [*self.stated(f"[[{said.strip('[]')}]]")]
+        return stated[0] if len(stated) == 1 and stated[0] in self.values else None
 
 
 class JudgeOptions(ProtocolOptions):
@@ -223,11 +237,13 @@ def _read(completion: Completion, options: JudgeOptions, attempts: int) -> Judge
 
 
 _QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”|`[^`\n]*`')
+_VALUE = re.compile(r"[\"“`]\s?(\d{1,4}(?:\.\d+)?(?:\s?/\s?\d+)?|[ABab]|tie|draw|yes|no)\s?[\"”`]", re.IGNORECASE)
+_LABELLED = re.compile(r"(?:[:=]|\bis)[\s*_]{0,4}\Z")
 _BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,20})\]\]")
 _OPENING = r"^[^\w\n]*(?:(?:my|the|final|overall)[ ]){0,2}"
-_NUMBER = r"(\d{1,4}(?:[.,]\d+)?)(?:[ ]?(?:/|out of)[ ]?(\d+))?"
+_NUMBER = r"(\d{1,4}(?:[.,]\d+)?)(?:[ ]?(?:/|out of)[ ]?(\d+)(?:\.0+)?)?"
 _RATING_LINE = re.compile(
-    rf"{_OPENING}(?:rating|score|grade)\b(?:[ ]?\([^()\n]{{0,20}}\))?[^\w\n]{{1,8}}{_NUMBER}"
+    rf"{_OPENING}(?:rating|score|grade)\b(?:[ ]?\([^()\n]{{0,20}}\))?(?:[ ](?:is|of))?[^\w\n]{{1,8}}{_NUMBER}"
     r"(?!\w|[.,]\d|\s?(?:[-–]|to|or|and)\s?\d)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -245,21 +261,35 @@ def _stated_ratings(text: str) -> set[Value]:
     marked = [re.fullmatch(_NUMBER, content.strip()) for content in _BRACKETS.findall(text)]
     for match in [*filter(None, marked), *_RATING_LINE.finditer(text)]:
         number, scale = match.groups()
-        found.add(int(number) if number.isdigit() and scale in (None, "10") else match.group())
+        value = whole(number) if scale in (None, "10") else None
+        found.add(match.group() if value is None else value)
     return found
 
 
+def _unquoted_value(match: re.Match[str]) -> str:
+    """What a judge quotes is not its own, but for a value behind a label: ``Rating: "8"``."""
+    value = _VALUE.fullmatch(match[0])
+    before = match.string[max(0, match.start() - 24) : match.start()]
+    return value[1] if value and _LABELLED.search(before) else " "
+
+
+# [[C]] is how FastChat's judges write a tie; Arena-Hard's say how much better one is: [[A>>B]], [[B>A]], [[A=B]].
+_MARKS: dict[str, Value] = {
+    **{"a": "A", "b": "B", "c": "tie", "tie": "tie"},
+    **dict.fromkeys(("a>>b", "a>b", "b<a", "b<<a"), "A"),
+    **dict.fromkeys(("b>>a", "b>a", "a<b", "a<<b"), "B"),
+    **dict.fromkeys(("a=b", "b=a", "a==b", "a≈b"), "tie"),
+}
+
+
+def _mark(content: str) -> str:
+    """The verdict between double brackets without its spaces and escapes."""
+    return "".join(content.split()).replace("\\", "").replace("&gt;", ">").replace("&lt;", "<").lower()
+
+
 def _stated_choices(text: str) -> set[Value]:
-    # [[C]] is how FastChat's judges write a tie
-    marks: dict[str, Value] = {"a": "A", "b": "B", "c": "tie", "tie": "tie"}
-    found = {marks[mark] for content in _BRACKETS.findall(text) if (mark := content.strip().lower()) in marks}
+    found = {_MARKS[mark] for content in _BRACKETS.findall(text) if (mark := _mark(content)) in _MARKS}
     return found | {letter or "tie" for _, letter in _CHOICE_LINE.findall(text)}
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return dict(pairs)
 
 
 RATING = VerdictForm(key="rating", values=tuple(range(1, 11)), stated=_stated_ratings)

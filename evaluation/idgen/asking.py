@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluation.asking.form import COMMENT_CHARACTERS, DECODER, SAMPLED_TEMPERATURE
+from evaluation.asking.form import COMMENT_CHARACTERS, DECODER, SAMPLED_TEMPERATURE, whole
 from evaluation.templates import render
 from serving.records import Ask, Completion, Message, Prompt, Sampling, Yielded, derive_seed
 
@@ -47,14 +47,18 @@ class Form:
             return None
         if not isinstance(value, dict):
             return None
+        read: Answer = {}
         for name, what in self.fields.items():
             given = value.get(name)
+            if not isinstance(what, int) and isinstance(what[0], int):
+                given = whole(given)
             if isinstance(what, int):
                 if not isinstance(given, str):
                     return None
             elif type(given) is not type(what[0]) or given not in what:
                 return None
-        return {name: value[name] for name in self.fields}
+            read[name] = given
+        return read
 
 
 @dataclass(slots=True)

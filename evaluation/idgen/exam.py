@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from evaluation.asking.form import whole
 from evaluation.asking.verdict import JudgeOptions, Value, VerdictForm, judge
 from evaluation.items import Item
 from evaluation.judges.mt_bench import CANDIDATE_PLAIN, converse, reply_counts, shown_references
@@ -38,7 +39,8 @@ def score_form(max_score: int) -> VerdictForm:
         for match in _LINE.finditer(text):
             number, scale = match.groups()
             # a number out of another scale, or with decimals, is stated and no score
-            found.add(int(number) if number.isdigit() and scale in (None, str(max_score)) else match.group())
+            value = whole(number) if scale in (None, str(max_score)) else None
+            found.add(match.group() if value is None else value)
         return found
 
     return VerdictForm(key="score", values=tuple(range(max_score + 1)), stated=stated)
@@ -64,7 +66,7 @@ class IDGenExam:
     """
 
     name: ClassVar[str] = "idgen"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[IDGenExamOptions]] = IDGenExamOptions
 

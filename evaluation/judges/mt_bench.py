@@ -79,7 +79,7 @@ class MTBench:
     """
 
     name: ClassVar[str] = "mt_bench"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[MTBenchOptions]] = MTBenchOptions
 

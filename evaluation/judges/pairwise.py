@@ -55,7 +55,7 @@ class Pairwise:
     """
 
     name: ClassVar[str] = "pairwise"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[PairwiseOptions]] = PairwiseOptions
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from evaluation.asking.form import DECODER
+from evaluation.asking.form import json_objects
 from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, Verdict, verdict_of
 from evaluation.templates import one_line, well_formed
 
@@ -50,11 +50,15 @@ class _Ambiguous(Exception):
     """Free text that says two things."""
 
 
-def parse_free(text: str) -> Verdict | None:
+def parse_free(text: str, *, cut: bool = False) -> Verdict | None:
     """The verdict, or None where there is none or more than one. It needs an overall score; an aspect without one is
-    None, and without a decision the interview goes on."""
+    None, and without a decision the interview goes on. cut: the word that max_tokens broke off in does not count."""
     lines = [line for line in well_formed(text).splitlines() if not _QUOTED.match(line)]
-    embedded, rest = _embedded_json("\n".join(lines))
+    said = "\n".join(lines)
+    try:
+        embedded, rest = _embedded_json(said if not cut else re.sub(r"[^\s{}]+\Z", "", said))
+    except ValueError:
+        return None
     sections = _sections(rest)
     try:
         scores = {name: _score(sections.get(name, [])) for name in (*ASPECTS, "overall")}
@@ -139,17 +143,16 @@ def _first(section: list[str]) -> str:
 
 
 def _embedded_json(text: str) -> tuple[list[Verdict], str]:
-    """The different verdicts that stand in the text as JSON objects, and the text without them."""
+    """The different verdicts that stand in the text as JSON objects, and the text without them. ValueError for a text
+    with too many places that look like one."""
     found: list[Verdict] = []
-    rest, done, position = "", 0, text.find("{")
-    while position >= 0:
+    rest, done = "", 0
+    for value, begin, end in json_objects(text):
         try:
-            value, end = DECODER.raw_decode(text, position)
             verdict = verdict_of(value)
-        except (ValueError, RecursionError):
-            position = text.find("{", position + 1)
-        else:
-            if verdict not in found:
-                found.append(verdict)
-            rest, done, position = rest + text[done:position], end, text.find("{", end)
+        except ValueError:
+            continue
+        if verdict not in found:
+            found.append(verdict)
+        rest, done = rest + text[done:begin], end
     return found, rest + text[done:]

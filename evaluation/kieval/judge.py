@@ -59,7 +59,6 @@ def judge(
     structured = options.verdict == "structured"
     comment_length = options.comment_length if structured else None
     schema = verdict_schema(options.comment_length) if structured else None
-    parse = parse_structured if structured else parse_free
     turns = conversation.turns
     droppable = len(turns) - 1 if options.overflow == "drop_oldest" else 0
 
@@ -94,7 +93,8 @@ def judge(
         for index, completion in zip(pending, completions, strict=True):
             cast[index].attempts += 1
             if completion.finish_reason != "context":
-                cast[index].verdict = parse(completion.text)
+                text, cut = completion.text, completion.finish_reason == "length"
+                cast[index].verdict = parse_structured(text) if structured else parse_free(text, cut=cut)
         if any(completion.finish_reason == "context" for completion in completions):
             return Judgement(cast, fits=False)
     return Judgement(cast, fits=True)

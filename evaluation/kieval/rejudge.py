@@ -36,7 +36,7 @@ class Rejudge:
     """
 
     name: ClassVar[str] = "rejudge"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("evaluator",)
     Options: ClassVar[type[ProtocolOptions]] = JudgeOptions
 

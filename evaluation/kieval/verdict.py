@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from evaluation.asking.form import COMMENT_CHARACTERS, DECODER
+from evaluation.asking.form import COMMENT_CHARACTERS, DECODER, whole
 from evaluation.templates import well_formed
 
 ASPECTS: Final = ("accuracy", "logic", "relevance", "coherence", "conciseness")
@@ -104,10 +104,21 @@ def verdict_of(value: Any) -> Verdict:
     )
 
 
+def _score(value: Any) -> Any:
+    """``"3"``, ``3.0`` and ``"3/4"`` are a 3; anything else is left to the check."""
+    number = whole(value, 4)
+    return value if number is None else number
+
+
+def _stop(value: Any) -> Any:
+    said = value.strip().casefold() if isinstance(value, str) else value
+    return {"true": True, "yes": True, "false": False, "no": False}.get(said, value) if isinstance(said, str) else value
+
+
 class _Judged(BaseModel):
     model_config = ConfigDict(strict=True)
     comment: str = ""
-    score: int = Field(ge=1, le=4)
+    score: Annotated[int, BeforeValidator(_score)] = Field(ge=1, le=4)
 
 
 class _Form(BaseModel):
@@ -119,7 +130,7 @@ class _Form(BaseModel):
     conciseness: _Judged
     overall: _Judged
     reason: str = Field(default="none", pattern=f"^({'|'.join(STOP_REASONS)})$")
-    stop: bool = False
+    stop: Annotated[bool, BeforeValidator(_stop)] = False
 
 
 def _closed(properties: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from evaluation.asking.form import COMMENT_CHARACTERS, DECODER
+from evaluation.asking.form import COMMENT_CHARACTERS, DECODER, whole
 from evaluation.templates import well_formed
 
 DIMENSIONS: Final = ("accuracy", "coherence", "factuality", "comprehensiveness")
@@ -84,20 +84,23 @@ def read_free(text: str, *, cut: bool = False) -> Marks | None:
 
 
 def _integer(value: str, scale: str | None, most: int) -> int | None:
-    """A mark; None for a word, a decimal or another scale. ``3/3`` is a 3, ``3/5`` is nothing."""
+    """A mark; None for a word, a decimal or another scale. ``3/3`` and ``3.0`` are a 3, ``3/5`` is nothing."""
     if scaled := _SCALED.fullmatch(value):
         value, scale = scaled.groups()
     value = value.rstrip(".")
     # compared as text: Python refuses to make a number of thousands of digits
     if scale is not None and scale != str(most):
         return None
-    return int(value) if len(value) < 4 and value.isascii() and value.isdigit() else None
+    return whole(value) if value.isascii() else None
 
 
 def _marks(value: Any) -> Marks | None:
     if not isinstance(value, dict) or not isinstance(value.get("comment", ""), str):
         return None
-    marks = {name: value.get(name) for name in MAXIMA}
-    if any(type(mark) is not int or not 1 <= mark <= MAXIMA[name] for name, mark in marks.items()):
-        return None
-    return Marks(marks={name: int(mark) for name, mark in marks.items()}, comment=well_formed(value.get("comment", "")))  # type: ignore[arg-type]
+    marks: dict[str, int] = {}
+    for name, most in MAXIMA.items():
+        mark = whole(value.get(name), most)
+        if mark is None or not 1 <= mark <= most:
+            return None
+        marks[name] = mark
+    return Marks(marks=marks, comment=well_formed(value.get("comment", "")))

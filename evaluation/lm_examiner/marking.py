@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from evaluation.asking.form import COMMENT_CHARACTERS, DECODER
+from evaluation.asking.form import COMMENT_CHARACTERS, DECODER, whole
 from evaluation.asking.until_read import Form, Reading, ask_until_read
 from evaluation.lm_examiner import likert, prompts
 from evaluation.lm_examiner import marking as choices
@@ -134,7 +134,10 @@ def read_structured(text: str) -> int | None:
     except (ValueError, RecursionError):
         return None
     choice = value.get("choice") if isinstance(value, dict) else None
-    return CHOICES.index(choice) + 1 if choice in CHOICES else None
+    if isinstance(choice, str):
+        choice = re.sub(r"^\s*response[ _]?", "", choice, flags=re.IGNORECASE)
+    number = whole(choice)
+    return number if number in (1, 2) else None
 
 
 def read_free(text: str, *, cut: bool = False) -> int | None:

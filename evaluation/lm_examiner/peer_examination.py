@@ -62,7 +62,7 @@ class PeerExamination:
     """
 
     name: ClassVar[str] = "peer_examination"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     Options: ClassVar[type[ProtocolOptions]] = PeerOptions
 
     def __init__(self, options: PeerOptions, *, candidates: Sequence[str], seed: int) -> None:

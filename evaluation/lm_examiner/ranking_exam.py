@@ -37,7 +37,7 @@ class Ranking:
     """
 
     name: ClassVar[str] = "ranking"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     Options: ClassVar[type[ProtocolOptions]] = RankingOptions
 
     def __init__(self, options: RankingOptions, *, candidates: Sequence[str], seed: int) -> None:
