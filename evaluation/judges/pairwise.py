@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
+from evaluation.asking.turns import CANDIDATE_PLAIN, Turn, converse, reply_counts
 from evaluation.asking.verdict import CHOICE, Judgement, JudgeOptions, VerdictForm, judge
 from evaluation.items import Item
 from evaluation.judges.baseline import read_baseline
 from evaluation.judges.length_control import length_control
-from evaluation.judges.mt_bench import CANDIDATE_PLAIN, Turn, converse, reply_counts
 from evaluation.protocol import Record
 from evaluation.statistics import bootstrap_mean, mean
 from evaluation.templates import prompt_hash, quote, render

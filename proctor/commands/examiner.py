@@ -94,8 +94,7 @@ def leakage(
         write_json(folder / "metrics.json", found)
         return ["records.jsonl", "metrics.json"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     found = read_json(out / "metrics.json")
     low, high = found["interval"] or (0.0, 0.0)
     print(
@@ -144,12 +143,12 @@ def style(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Style bias: rewrite answers in another model's style, and see which version each examiner prefers."""
-    from proctor.commands.grouping import Serving, examine_once
+    from proctor.commands.grouping import Serving, examine_group
     from proctor.commands.inputs import benchmark_given
     from proctor.report.examiner_results import show_style, write_equivalence_sheet
     from serving.named import named_values
 
-    metrics = examine_once(
+    metrics = examine_group(
         "style_bias",
         named_values(examiner, "--examiner", form="NAME=DIR", strict=True),
         {"writer": writer, "stylist": stylist, "filter": judge},

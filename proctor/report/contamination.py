@@ -9,7 +9,6 @@ from evaluation.show.table import Cell, Table, _with, figure, with_best
 HEADLINE = "min_k@20"
 HEADLINES = ("accuracy", "score", "win_rate", "full_marks_share")
 """The figure of a protocol's summary that stands for it, the first that it has; ``<name>_interval`` is its interval."""
-TABLED = ("static", "kieval")
 
 
 class Column(NamedTuple):

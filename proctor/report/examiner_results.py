@@ -154,8 +154,7 @@ def embed_questions(
         write_json(folder / "metrics.json", figures)
         return ["records.jsonl", "metrics.json", *names]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     figures = read_json(out / "metrics.json")
     return [
         f"silhouette by examiner within domain: {_number(figures['within_domain'])} "
@@ -346,8 +345,7 @@ def measure_agreement(
         write_json(folder / "metrics.json", figures)
         return ["metrics.json"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     figures = read_json(out / "metrics.json")
     lines = [
         f"{figures['rated']} of {figures['answers']} answers rated, {figures['ranked_questions']} questions ranked"
