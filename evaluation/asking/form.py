@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
 
 COMMENT_CHARACTERS: Final = r"[ !#-\[\]-~]"
 """Printable ASCII without ``"`` and backslash: every token of a comment spells at least one character of it."""
@@ -31,14 +33,15 @@ DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_once)
 
 
 _OBJECT = re.compile(r"\{\s*[\"}]")
-_MOST_OBJECTS = 400
+_MOST_OBJECTS = 200
 
 
-def json_objects(text: str) -> Iterator[tuple[Any, int, int]]:
-    """The JSON objects that stand in a text, none inside of another: the value, where it begins and where it ends.
+def json_objects(text: str, read: Callable[[Any], T | None]) -> Iterator[tuple[T, int, int]]:
+    """What ``read`` makes of the JSON objects that stand in a text, with the place of the outermost object.
 
-    ValueError where more than ``_MOST_OBJECTS`` places look like one: no judge writes that, and trying them all takes
-    time that grows with the square of the text.
+    read: gives None for an object that isn't wanted; those inside of it are tried then
+    ValueError where more than ``_MOST_OBJECTS`` places look like an object, or one is nested too deep for the decoder:
+    no judge writes that, and trying them all takes time that grows with the square of the text.
     """
     tried, end = 0, 0
     for match in _OBJECT.finditer(text):
@@ -49,9 +52,19 @@ def json_objects(text: str) -> Iterator[tuple[Any, int, int]]:
             raise ValueError(f"more than {_MOST_OBJECTS} places look like JSON objects")
         try:
             value, end = DECODER.raw_decode(text, match.start())
-        except (ValueError, RecursionError):
+        except RecursionError as error:
+            raise ValueError("JSON is nested deeper than any verdict") from error
+        except ValueError:
             continue
-        yield value, match.start(), end
+        waiting = [value]
+        while waiting:
+            inner = waiting.pop()
+            found = read(inner) if isinstance(inner, dict) else None
+            if found is not None:
+                yield found, match.start(), end
+            else:
+                parts = inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ()
+                waiting += reversed(list(parts))
 
 
 _WHOLE = re.compile(r"([0-9]{1,4})(?:\.0{1,4})?(?:\s?(?:/|out of)\s?([0-9]{1,4})(?:\.0{1,4})?)?")

@@ -118,12 +118,10 @@ class VerdictForm:
         found: list[Verdict] = []
         rest: list[str] = []
         start = 0
-        for value, begin, end in json_objects(text):
-            verdict = self._verdict(value)
-            if verdict is not None:
-                found.append(verdict)
-                rest.append(text[start:begin])
-                start = end
+        for verdict, begin, end in json_objects(text, self._verdict):
+            found.append(verdict)
+            rest.append(text[start:begin] if begin >= start else "")
+            start = end
         return found, "\n".join([*rest, text[start:]])
 
     def _verdict(self, form: Any) -> Verdict | None:
@@ -236,7 +234,7 @@ def _read(completion: Completion, options: JudgeOptions, attempts: int) -> Judge
     return Judgement(verdict=verdict, attempts=attempts, status="given" if verdict else "unreadable")
 
 
-_QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”|`[^`\n]*`')
+_QUOTED = re.compile(r'"[^"\n]*"|“[^“”\n]*”|`[^`\n]*`')
 _VALUE = re.compile(r"[\"“`]\s?(\d{1,4}(?:\.\d+)?(?:\s?/\s?\d+)?|[ABab]|tie|draw|yes|no)\s?[\"”`]", re.IGNORECASE)
 _LABELLED = re.compile(r"(?:[:=]|\bis)[\s*_]{0,4}\Z")
 _BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,20})\]\]")

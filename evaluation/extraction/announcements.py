@@ -41,7 +41,8 @@ _NOUN = (
     r"|答案|答え|解答|回答|正解|正答|(?:정답|답변|답안|답)(?=[은는이:\s=])"
     r"|\b(?:correct|right|best|true|final|my|only|appropriate|valid)[ ](?:option|choice|letter|statement|result"
     r"|pick|guess|selection)\b|\b(?:richtige|korrekte)[ ](?:option|aussage|wahl)\b|\b(?:bonne|juste)[ ]option\b"
-    r"|\b(?:option|proposition|opción|alternativa|opção|opzione|scelta)[ ](?:correcte|exacte|correcta|correta|corretta)\b"
+    r"|\b(?:option|proposition|opción|alternativa|opção|opzione|scelta)[ ](?:correcte|exacte|correcta|correta"
+    r"|corretta)\b"
     r"|(?:正确|正確)(?:的)?(?:选项|選項)|正しい(?:選択肢|もの)|(?:올바른|맞는|옳은)[ ](?:선택지|보기|것)"
 )
 # "the correct answer to this question is", "la réponse correcte est", "answer choice is", "answer (final):"
@@ -63,15 +64,18 @@ _SELF = (
     r" to|then))?"
     r" (?:pick|choose|select|go for|go with|going with|going for|opt for|guess|vote for|settle on|answer)\b"
     r"|\bI (?:pick|chose|choose|select)\b|(?<=[,.] )(?:choose|select|pick)\b|^(?:choose|select|pick)\b"
-    r"|\bich (?:würde|wähle|nehme|tippe auf|entscheide mich für)\b|\bje (?:choisis|choisirais|dirais|prends|sélectionne)\b"
+    r"|\bich (?:würde|wähle|nehme|tippe auf|entscheide mich für)\b|\bje (?:choisis|choisirais|dirais|prends"
+    r"|sélectionne)\b"
     r"|\b(?:elijo|elegiría|escojo|escogería|escolho|scelgo)\b|\b(?:я )?(?:выбираю|выбрал(?:а)? бы|бы выбрал(?:а)?)\b"
     r"|(?:[应故此以该题,。]|因此|所以|综上)(?:我)?[选選](?:择|擇)?|^(?:我)?(?:会)?[选選](?:择|擇)?|我(?:会)?[选選](?:择|擇)?"
 )
 _PHRASE = re.compile(
     rf"(?P<label>(?:{_NOUN}){_AFTER_NOUN}[\s*_]{{0,4}}{_LINK}|(?:{_LABEL_NOUN})[*_]{{0,3}}{_SPACE}?:)"
-    rf"|(?P<heading>^{_SPACE}{{0,3}}(?:#{{1,6}}{_SPACE}{{1,3}})?[*_]{{0,3}}(?:(?:final|correct|the|richtige|finale)[ ]){{0,2}}"
+    rf"|(?P<heading>^{_SPACE}{{0,3}}(?:#{{1,6}}{_SPACE}{{1,3}})?[*_]{{0,3}}(?:(?:final|correct|the|richtige"
+    rf"|finale)[ ]){{0,2}}"
     rf"(?:{_NOUN})[*_]{{0,3}}{_SPACE}{{0,3}}$)"
-    rf"|(?P<json>[\"'](?:(?:final|correct|selected|chosen|my|the|your)[ _-]?)?(?:answer|choice|option|label|letter|prediction"
+    rf"|(?P<json>[\"'](?:(?:final|correct|selected|chosen|my|the|your)[ _-]?)?(?:answer|choice|option|label"
+    rf"|letter|prediction"
     rf"|antwort|答案)(?:[ _-]?(?:letter|choice|option|key|index))?[\"']{_SPACE}?:)"
     rf"|(?P<self>{_SELF})",
     re.IGNORECASE | re.MULTILINE,
@@ -134,7 +138,8 @@ _FINAL = re.compile(
     r"|<\|START_RESPONSE\|>"
 )
 _CLOSED = re.compile(
-    r"</(?:think|thinking|thought|reasoning|reflection|analysis|scratchpad|seed:think)>|\[/THINK\]|<\|/think\|>|◁/think▷"
+    r"</(?:think|thinking|thought|reasoning|reflection|analysis|scratchpad|seed:think)>|\[/THINK\]|<\|/think\|>"
+    r"|◁/think▷"
     r"|<\|END_THINKING\|>",
     re.IGNORECASE,
 )
@@ -153,7 +158,8 @@ def retracted(text: str, end: int) -> bool:
 
 _RETRACTED = re.compile(
     r"(?:^|[.!?;\n—–-]|\.\.\.)\s{0,3}(?:no,|no wait|wait\b|hmm|hold on|scratch that|correction\b|oops"
-    r"|(?:actually|sorry),? (?:no\b|wait|that|i (?:was|made)|let me)|that(?:['’]s| is| was) (?:wrong|incorrect|not right)"
+    r"|(?:actually|sorry),? (?:no\b|wait|that|i (?:was|made)|let me)|that(?:['’]s| is| was) (?:wrong|incorrect"
+    r"|not right)"
     r"|let me (?:re|double|correct|check))|不对|等等|等一下|いや、|아니,",
     re.IGNORECASE,
 )

@@ -25,7 +25,8 @@ _WRAPPERS = re.compile(
     r"\s?\{([^{}\n]{0,300})\}"
 )
 _DRESS = re.compile(
-    r"\\[()\[\]]|\\(?:left|right|displaystyle|bf|rm)\b|[*`$]|__|~~|\\(?=[$%#&_])|</?(?:b|i|strong|em|u|mark|code|p|br)\s?/?>"
+    r"\\[()\[\]]|\\(?:left|right|displaystyle|bf|rm)\b|[*`$]|__|~~|\\(?=[$%#&_])|</?(?:b|i|strong|em|u|mark"
+    r"|code|p|br)\s?/?>"
 )
 _SENTENCE = re.compile(r"(?<=[^.\s])[.!?。！？](?=\s|$|[\"'”’)*])|[。！？]")
 # "B because A melts" and "B, not C" name B: what follows such a word is no longer the answer.
@@ -35,8 +36,10 @@ _TURNS = re.compile(
     r"|,?\s?(?:因为|因為|而不是|不是|而非|なぜなら|ので|왜냐하면)"
 )
 _FILLER = re.compile(
-    r"(?:\s*(?:\b(?:clearly|therefore|thus|definitely|most|likely|probably|simply|indeed|obviously|actually|hence|either|with"
-    r"|option|options?|choice|letter|answer|statement|number|the|for|on|as|that|of|right|correct|one|is|it|be|indicated by"
+    r"(?:\s*(?:\b(?:clearly|therefore|thus|definitely|most|likely|probably|simply|indeed|obviously|actually"
+    r"|hence|either|with"
+    r"|option|options?|choice|letter|answer|statement|number|the|for|on|as|that|of|right|correct|one|is|it|be"
+    r"|indicated by"
     r"|also|daher|somit|die|der|das|buchstabe|antwort|la|le|el|il|l['’](?:option|opzione)|lettre|letra|lettera"
     r"|opción|opcion|opção|opzione|réponse|respuesta|donc|вариант|буква|под буквой|ответ|lựa chọn|pilihan)\b"
     r"|选项|選項|选择|選択肢|选|選|선택지|보기|번호|الخيار|الحرف|विकल्प|[:=\s(\[{\"'“„«‹「『‘<>_-]))*\s*",
@@ -49,24 +52,29 @@ _JOINED = r"(?:or|and|oder|und|ou|et|o|y|e|или|и|либо|atau|dan|hoặc|�
 _WORDS = "AEIOUY"
 _REFUSED = re.compile(
     r"\W*(?:none|neither|unknown|unclear|uncertain|n/?a|not (?:sure|given|possible|known|listed|enough)|cannot|can['’]t"
-    r"|(?:i am|i['’]m|i do|i don|sorry)\b|all of|both|no (?:answer|correct|option)|there is no|insufficient|undetermined)",
+    r"|(?:i am|i['’]m|i do|i don|sorry)\b|all of|both|no (?:answer|correct|option)|there is no|insufficient"
+    r"|undetermined)",
     re.IGNORECASE,
 )
 _AFTER_DENIAL = re.compile(
     r"(?:\s?\([^()\n]{0,80}\))?[\s)\]\"'”.]*(?:ではな|ではあり|じゃな|でな|가 아니|이 아니|가 아닙|이 아닙|是?不(?:对|正确|對|是)|是?错|是錯|错误"
-    r"|(?:(?:is|was|does|ca|could|would|should)n['’]t\b|cannot\b|(?:is|was|seems|looks|can|could|would|does|must|should)"
+    r"|(?:(?:is|was|does|ca|could|would|should)n['’]t\b|cannot\b|(?:is|was|seems|looks|can|could|would|does"
+    r"|must|should)"
     r" (?:\w+ )?(?:not|never|wrong|incorrect|false|out|ruled|excluded|eliminated|impossible|be (?:ruled|excluded"
     r"|eliminated|wrong|incorrect|false)))\b|[:–—-]\s?(?:incorrect|wrong|false|not|no\b)|\s?\((?:incorrect|wrong|false)"
-    r"|ist (?:nicht|falsch)|n['’]est pas|est (?:faux|fausse|incorrect)|no es|es (?:incorrect|fals)|не(?:верн|правильн| )"
+    r"|ist (?:nicht|falsch)|n['’]est pas|est (?:faux|fausse|incorrect)|no es|es (?:incorrect|fals)|не(?:верн"
+    r"|правильн| )"
     r"|吗|嗎|(?:です)?か[?。]|입니까|인가"
     r"|\s(?:if|unless|wenn|falls|si|если)\b)|\s*\?",
     re.IGNORECASE,
 )
 _LEAD = re.compile(
     r"(?:(?:well|so|okay|ok|yes|sure|therefore|thus|hence|certainly|also|daher|donc|por lo tanto|поэтому|итак|因此|所以"
-    r"|따라서|したがって)\b[,:!.]?\s*)?(?:(?:i (?:think|believe|guess|would say|['’]?d say)|i['’]d say|in my opinion,?|ich denke,?"
+    r"|따라서|したがって)\b[,:!.]?\s*)?(?:(?:i (?:think|believe|guess|would say|['’]?d say)|i['’]d say|in my opinion,?"
+    r"|ich denke,?"
     r"|je pense que|creo que|думаю,?|我认为|我觉得)\s*(?:that\s)?)?"
-    r"(?:it(?:['’]s|\sis)|that(?:['’]s|\sis|\swould\sbe)|this\sis|it\smust\sbe|must\sbe|es\sist|das\sist|c['’]est|es|это"
+    r"(?:it(?:['’]s|\sis)|that(?:['’]s|\sis|\swould\sbe)|this\sis|it\smust\sbe|must\sbe|es\sist|das\sist"
+    r"|c['’]est|es|это"
     r"|option|options|choice|answer|letter|antwort|réponse|respuesta|opción|ответ|вариант|选项|選項|答案|選択肢)?[\s:]*",
     re.IGNORECASE,
 )
@@ -115,7 +123,8 @@ class Options:
             r"(?:correct|right|true|the\s(?:\w+\s)?(?:answer|option|choice|one))\b"
             r"|ist\s(?:\w+\s)?(?:richtig|korrekt|(?:die|der)\s(?:\w+\s)?(?:antwort|lösung|wahl|option))\b"
             r"|est\s(?:la\s)?(?:\w+\s)?(?:correcte?|juste|vraie?|exacte?|réponse|bonne)\b"
-            r"|es\s(?:la\s)?(?:\w+\s)?(?:correct[ao]|respuesta|opción|verdader[ao])\b|(?:è|é)\s(?:la\s|a\s)?(?:corret|risposta|resposta|giust)"
+            r"|es\s(?:la\s)?(?:\w+\s)?(?:correct[ao]|respuesta|opción|verdader[ao])\b|(?:è|é)\s(?:la\s"
+            r"|a\s)?(?:corret|risposta|resposta|giust)"
             r"|(?:—|-|является)?\s?(?:верн|правильн)\w{0,5}"
             r"|(?:选项|項)?(?:是|为|為)?(?:最)?(?:正确|正確|对的|對的)|が(?:正解|正しい|答え|最も適切)|を(?:選|選択)"
             r"|(?:번)?(?:이|가)?\s?(?:정답|답입|답이|맞|옳)|(?:번)?(?:을|를)\s?선택)",
@@ -311,8 +320,10 @@ def _line_value(line: str, options: Options, free: bool) -> str | None:
 def _denying(rest: str) -> bool:
     return bool(
         re.match(
-            r"\W*(?:(?:incorrect|wrong|false|not(?!\s\(?(?-i:[A-Z])\b)|no|never|falsch|nicht|faux|incorrecto|falso|неверно|неправильно|нет)\b"
-            r"|(?:this|it|that|the \w+)\s(?:\w+\s)?(?:(?:does|is|ca|would|could|do)(?:n['’]t|\snot)\b|(?:is|was|seems)\s(?:\w+\s)?"
+            r"\W*(?:(?:incorrect|wrong|false|not(?!\s\(?(?-i:[A-Z])\b)|no|never|falsch|nicht|faux|incorrecto"
+            r"|falso|неверно|неправильно|нет)\b"
+            r"|(?:this|it|that|the \w+)\s(?:\w+\s)?(?:(?:does|is|ca|would|could|do)(?:n['’]t|\snot)\b|(?:is|was"
+            r"|seems)\s(?:\w+\s)?"
             r"(?:wrong|incorrect|false|too)\b|cannot\b|fails\b)|错|不)",
             rest,
             re.IGNORECASE,
@@ -327,9 +338,7 @@ def _statement(said: str, options: Options) -> str | None:
         before = said[max(0, match.start() - 60) : match.start()]
         clause = re.split(r"[.;!?\n。]|,\s(?:so|but|then)\b", before)[-1]
         # "if A is correct", "whether B is right", "B is not the answer"; "A and B are right"
-        if _UNSURE.search(clause) or re.search(r"\s(?:not|never|n't|partially|partly|half|only)\s", match[0]):
-            found.add(UNCLEAR)
-        elif re.match(r"\s*\?", said[match.end() :]):
+        if _UNSURE.search(clause) or re.search(r"\s(?:not|never|n't|partially|partly|half|only)\s", match[0]) or re.match(r"\s*\?", said[match.end() :]):
             found.add(UNCLEAR)
         else:
             joined = re.search(rf"([{options.letters}])[)\]]?\s?(?:,|/|&|{_JOINED})\s?(?:option\s)?\(?$", before)
@@ -338,7 +347,8 @@ def _statement(said: str, options: Options) -> str | None:
 
 
 _UNSURE = re.compile(
-    r"\b(?:if|whether|suppose|assume|unless|not|why|neither|nor|might|think that if|wenn|falls|ob|si|если|ли)\b|n['’]t\b|如果|假设|もし|만약",
+    r"\b(?:if|whether|suppose|assume|unless|not|why|neither|nor|might|think that if|wenn|falls|ob|si|если|ли)\b"
+    r"|n['’]t\b|如果|假设|もし|만약",
     re.IGNORECASE,
 )
 

@@ -55,20 +55,24 @@ _FRACTION = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 _ORDINAL = re.compile(r"(?i:st|nd|rd|th)")
 # What may stand before a number that is a piece of something: an operator, a function, a brace, a bound.
 _BEFORE = re.compile(
-    r"(?:[+×÷·⋅∙∗^_√±∓∛|]|[^\s*][ \t]*\*|\\(?!approx|to\b|Rightarrow|implies|therefore|quad|qquad|rightarrow|leftarrow|sim\b|[$%#&])"
+    r"(?:[+×÷·⋅∙∗^_√±∓∛|]|[^\s*][ \t]*\*|\\(?!approx|to\b|Rightarrow|implies|therefore|quad|qquad|rightarrow"
+    r"|leftarrow|sim\b|[$%#&])"
     r"[A-Za-z]{2,20}|\\pm"
     r"|[0-9)%][ \t]*(?:\*\*|[-/x:]|or|plus|minus|times|mod|over|divided by|multiplied by|mal|durch|fois|por)"
-    r"|分[の之]|\{[ \t]*-?|[A-Za-z0-9)]\([ \t]*|\b(?:sqrt|log|ln|sin|cos|tan|exp)|(?<![=\-\n])[<>≤≥≠]|≤|≥|(?:<=|>=|!=))[ \t]*\\?[$€£¥₹]?\Z",
+    r"|分[の之]|\{[ \t]*-?|[A-Za-z0-9)]\([ \t]*|\b(?:sqrt|log|ln|sin|cos|tan|exp)|(?<![=\-\n])[<>≤≥≠]|≤|≥|(?:<=|>="
+    r"|!=))[ \t]*\\?[$€£¥₹]?\Z",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
-    r"\([0-9A-Za-z][^()\n]{0,12}\)|[ \t]{0,2}(?:\^|\\(?:pi|sqrt|times|cdot|div|frac|dfrac|pm|theta|alpha|infty|ln|log|sin|cos|tan|mathbb|mathrm|mathcal"
+    r"\([0-9A-Za-z][^()\n]{0,12}\)|[ \t]{0,2}(?:\^|\\(?:pi|sqrt|times|cdot|div|frac|dfrac|pm|theta|alpha|infty"
+    r"|ln|log|sin|cos|tan|mathbb|mathrm|mathcal"
     r"|i\b|e\b)|[π√∞±∓θ⋅·∙×÷]|\*\*?[ \t]?[0-9(\\A-Za-z])|!{2}|_"
     r"|/[ \t]?(?:[xyznkπ]\b|\\|\()|[ \t]?[-+*/][ \t]?(?:[xyznπ]\b|\\(?:pi|sqrt|frac))"
 )
 _MULTIPLE = re.compile(
     r"\^|[ \t]{0,2}(?:(?:k|K|M|B|bn|mln|Mio|Mrd|Mia|(?i:hundred|thousand|million|billion|trillion|dozen|crore|lakh)s?"
-    r"|(?i:tausend|million(?:en)?|milliarden?|mille|milliers?|milliards?|mil|mill[oó]n(?:es)?|milh(?:ão|ões)|тыс|млн|млрд"
+    r"|(?i:tausend|million(?:en)?|milliarden?|mille|milliers?|milliards?|mil|mill[oó]n(?:es)?|milh(?:ão|ões)"
+    r"|тыс|млн|млрд"
     r"|тысяч\w{0,3}|миллион\w{0,3}|миллиард\w{0,3}|nghìn|triệu|ribu|juta))\b|[万萬亿億千百十兆만억천백割]|分の|分之)"
 )
 # 18kg and 5pm are quantities; 3x, 2pi and 5sqrt are pieces of expressions.
@@ -81,16 +85,19 @@ _TO = r"(?:to|bis|à|a|до|through|till|until|hasta|até|～|~|〜|到|至|か�
 _WITH = r"(?:,|;|、|and|or|und|oder|et|ou|y|o|e|или|и|或|和|と|か)"
 _RANGE_BEFORE = re.compile(
     rf"[0-9%][ \t]?(?:{_TO}|{_WITH})[ \t]?\\?[$€£¥₹]?[-+]?\Z"
-    rf"|\b(?:between|from|zwischen|von|entre|de|между|от)\b[ \t]\S{{1,20}}[ \t](?:\w{{1,15}}[ \t])?(?:{_TO}|{_WITH})[ \t]\\?[$€£¥₹]?\Z",
+    rf"|\b(?:between|from|zwischen|von|entre|de|между|от)\b[ \t]\S{{1,20}}[ \t](?:\w{{1,15}}[ \t])?(?:{_TO}"
+    rf"|{_WITH})[ \t]\\?[$€£¥₹]?\Z",
     re.IGNORECASE,
 )
 _RANGE_AFTER = re.compile(
-    rf"[ \t]?(?:{_TO}(?![A-Za-z])|,(?=[ \t])|;|、|and|or|und|oder|et|ou|y|или|и|或|和|-)[ \t]?\\?[$€£¥₹]?-?[0-9]|[ \t]?\((?:or|oder|ou|o|或)\s",
+    rf"[ \t]?(?:{_TO}(?![A-Za-z])|,(?=[ \t])|;|、|and|or|und|oder|et|ou|y|или|и|或|和|-)[ \t]?\\?[$€£¥₹]?-?[0-9]"
+    rf"|[ \t]?\((?:or|oder|ou|o|或)\s",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(r"[ \t]*[A-Za-z]*[ \t]*[-+*/×÷⋅·x=][ \t]*\\?[$€£¥₹]?[0-9(\\]")
 _CLAUSE_END = re.compile(
-    r"(?<=\S)[.!?](?=\s|\Z|[\"'”’)])|[。！？]|,?\s(?:because|since|weil|car|porque|потому)\b|因为|,\s(?:not|nicht|und nicht)\b"
+    r"(?<=\S)[.!?](?=\s|\Z|[\"'”’)])|[。！？]|,?\s(?:because|since|weil|car|porque|потому)\b|因为|,\s(?:not|nicht"
+    r"|und nicht)\b"
 )
 _ANY = re.compile(r"[0-9]")
 

@@ -11,7 +11,7 @@ prompt's ``1 to 4`` repeated) is no verdict.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from evaluation.asking.form import json_objects
 from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, Verdict, verdict_of
@@ -147,12 +147,15 @@ def _embedded_json(text: str) -> tuple[list[Verdict], str]:
     with too many places that look like one."""
     found: list[Verdict] = []
     rest, done = "", 0
-    for value, begin, end in json_objects(text):
-        try:
-            verdict = verdict_of(value)
-        except ValueError:
-            continue
+    for verdict, begin, end in json_objects(text, _verdict_or_none):
         if verdict not in found:
             found.append(verdict)
-        rest, done = rest + text[done:begin], end
+        rest, done = rest + text[done : max(done, begin)], end
     return found, rest + text[done:]
+
+
+def _verdict_or_none(value: Any) -> Verdict | None:
+    try:
+        return verdict_of(value)
+    except ValueError:
+        return None
