@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 
 from evaluation.extraction.announcements import without_reasoning
-from evaluation.extraction.choices import extract_choice, normalise
-from evaluation.extraction.numbers import extract_number, value_of
+from evaluation.extraction.choices import extract_choice
+from evaluation.extraction.numbers import extract_number
+from evaluation.extraction.options import normalise
+from evaluation.extraction.spelling import value_of
 from evaluation.extraction.words import extract_label, extract_words, same_words
 from evaluation.items import Item
 from serving.records import Completion
@@ -48,8 +50,8 @@ def extract_answer(reply: str, item: Item, *, cut_off: bool = False) -> str | No
 
 
 def answer_of(completion: Completion, item: Item) -> str | None:
-    """``extract_answer`` of what a model said, which knows whether it was cut: at max_tokens, where the context was full,
-    or inside its reasoning."""
+    """``extract_answer`` of what a model said, which knows whether it was cut: at max_tokens, where the context was
+    full, or inside its reasoning."""
     cut = completion.finish_reason != "stop" or not completion.complete
     return extract_answer(completion.text.strip(), item, cut_off=cut)
 

@@ -49,10 +49,11 @@ _NOUN = (
 _AFTER_NOUN = (
     rf"(?:{_SPACE}{{1,3}}(?:choice|option|letter|key|correcte|exacte|correcta|correta|corretta|final|finale|here|then"
     rf"|therefore|thus|benar|đúng|poprawna|doğru|сам))?"
-    rf"(?:{_SPACE}?\([^()\n]{{0,30}}\))?(?:{_SPACE}(?:to|for|zu|à|a la|auf|на)\b[^\n.:;?!=]{{0,80}}?)?"
+    rf"(?:{_SPACE}?\([^()\n]{{0,30}}\))?(?:{_SPACE}(?:to|for|among|of|from|in|zu|à|a la|auf|на)\b[^\n.:;?!=]{{0,80}}?)?"
 )
 _LINK = (
-    r"(?::|=(?!=)|[-–—](?=\s)|\b(?:is|was|would be|must be|should be|will be|has to be|equals|ist|lautet|wäre|est|es|é"
+    r"(?::|】:?|=(?!=)|[-–—](?=\s)|\b(?:is|was|would be|must be|should be|will be|has to be|equals|ist|lautet"
+    r"|wäre|est|es|é"
     r"|è|sería|seria|jest|to|adalah|là|это|будет|являет\w{0,5}|är|er)\b(?:\s?:)?|(?:هي|هو)(?:\s?:)?"
     r"|(?:应该|應該|应当|应|應)?(?:是|为|為|选|選)(?:\s?:)?|は|은|는|(?<=[の])が)"
 )
@@ -70,7 +71,7 @@ _SELF = (
     r"|(?:[应故此以该题,。]|因此|所以|综上)(?:我)?[选選](?:择|擇)?|^(?:我)?(?:会)?[选選](?:择|擇)?|我(?:会)?[选選](?:择|擇)?"
 )
 _PHRASE = re.compile(
-    rf"(?P<label>(?:{_NOUN}){_AFTER_NOUN}[\s*_]{{0,4}}{_LINK}|(?:{_LABEL_NOUN})[*_]{{0,3}}{_SPACE}?:)"
+    rf"(?P<label>(?:{_NOUN}){_AFTER_NOUN}[\s*_]{{0,4}}{_LINK}|\bans\.|(?:{_LABEL_NOUN})[*_]{{0,3}}{_SPACE}?:)"
     rf"|(?P<heading>^{_SPACE}{{0,3}}(?:#{{1,6}}{_SPACE}{{1,3}})?[*_]{{0,3}}(?:(?:final|correct|the|richtige"
     rf"|finale)[ ]){{0,2}}"
     rf"(?:{_NOUN})[*_]{{0,3}}{_SPACE}{{0,3}}$)"
@@ -221,18 +222,21 @@ def _phrases(text: str) -> Iterator[Announcement]:
         yield Announcement(kind=kind, start=match.start(), end=end, said=said)
 
 
-_JSON_VALUE = re.compile(r"\s*(?:\"((?:[^\"\\\n]|\\.){0,400})(\")|'([^'\n]{0,400})(')|([^,}\]\n]{1,100})([,}\]\n])?)")
+_JSON_VALUE = re.compile(
+    r"\s*(?:\"((?:[^\"\\\n]|\\.){0,400})(\")|'([^'\n]{0,400})(')|\[([^\]\n]{0,200})(\])|([^,}\]\n]{1,100})([,}\]\n])?)"
+)
 
 
 def _json_value(text: str, start: int, end: int, line_end: int) -> Announcement:
-    """The value of a key ``answer`` as JSON, or Python, writes it."""
+    """The value of a key ``answer`` as JSON, or Python, writes it; of a list its parts."""
     value = _JSON_VALUE.match(text, end)
     if value is None:
         return Announcement(kind="label", start=start, end=line_end, said=text[end:line_end])
-    said = next(group for group in (value[1], value[3], value[5]) if group is not None)
-    return Announcement(
-        kind="label", start=start, end=value.end(), said=said, closed=bool(value[2] or value[4] or value[6])
-    )
+    said = next(group for group in (value[1], value[3], value[5], value[7]) if group is not None)
+    if value[5] is not None:
+        said = re.sub("[\"']", "", said)
+    closed = any((value[2], value[4], value[6], value[8]))
+    return Announcement(kind="label", start=start, end=value.end(), said=said, closed=closed)
 
 
 def _clause_before(text: str, start: int) -> str:

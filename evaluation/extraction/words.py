@@ -7,7 +7,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from evaluation.extraction.announcements import announcements, prepared
-from evaluation.extraction.choices import extract_choice, normalise
+from evaluation.extraction.choices import extract_choice
+from evaluation.extraction.options import normalise
 from evaluation.items import LETTERS, Item
 
 # Answers that are one of two words, where the question lists no options.

@@ -163,7 +163,7 @@ class IDGen:
 def _item(record: Mapping[str, Any], draft: Mapping[str, Any]) -> Item:
     """A kept draft. The number a mathematical reference arrives at is the item's key, where it states one."""
     chosen = draft["reference"]
-    answer = {"text": "", "cut": False} if chosen is None else chosen["answers"][chosen["chosen"]]
+    answer: Mapping[str, Any] = {"text": "", "cut": False} if chosen is None else chosen["answers"][chosen["chosen"]]
     text = answer["text"]
     number = extract_number(text, cut_off=answer["cut"]) if text and record["class"] == "math" else None
     return make_item(

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.extraction import extract_answer, first_turn, is_right
-from evaluation.extraction.numbers import extract_number, plain_number, value_of
+from evaluation.extraction.numbers import extract_number
+from evaluation.extraction.spelling import plain_number, value_of
 from evaluation.formats import chat_answer, chat_question, plain_answer
 from evaluation.items import Form, Item, make_item
 
