@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 from evaluation.asking.verdict import RATING, Judgement, JudgeOptions, VerdictForm, judge
 from evaluation.formats import chat_answer, chat_question
 from evaluation.items import Item
+from evaluation.judges import shown as said
 from evaluation.protocol import Record
 from evaluation.statistics import bootstrap_mean, mean
 from evaluation.templates import prompt_hash, quote, render, well_formed, without_labels
@@ -82,6 +83,8 @@ class MTBench:
     version: ClassVar[int] = 1
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[MTBenchOptions]] = MTBenchOptions
+    score_said: ClassVar[str] = "rating, 1 to 10"
+    shown = staticmethod(said.mt_bench)
 
     def __init__(self, options: MTBenchOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options

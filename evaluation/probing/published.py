@@ -5,6 +5,8 @@ Accuracy % as published and as probed with all principles; the correlations are 
 
 from __future__ import annotations
 
+from evaluation.show.table import Cell, Table
+
 MODELS = ("GPT-4-Turbo", "GPT-3.5", "Gemini Pro", "Yi-34b", "Mixtral", "Llama2-70b")
 FIGURES: dict[str, tuple[tuple[float, float], ...]] = {
     "mmlu": ((84.40, 68.86), (68.12, 56.15), (67.04, 55.55), (67.31, 63.30), (66.49, 55.24), (56.85, 49.70)),
@@ -13,8 +15,6 @@ FIGURES: dict[str, tuple[tuple[float, float], ...]] = {
     "bbh": ((88.53, 87.78), (54.67, 49.73), (65.47, 60.00), (55.47, 52.49), (53.47, 40.53), (38.53, 38.22)),
 }
 CORRELATIONS = {"LU-PS": (0.994, 0.986, 0.939), "LU-DK": (0.986, 0.972, 0.909), "PS-DK": (0.986, 0.979, 0.909)}
-OT_PF = {"Llama2-70b": 28, "Mixtral": 25, "Yi-34b": 23, "GPT-4-Turbo": 13}
-"""Share (%) of items right as published and wrong as probed."""
 HUMAN = {"same": 0.94, "right": 0.97}
 
 
@@ -22,3 +22,14 @@ def beside(benchmark: str) -> str:
     """One line: each model's accuracy before and after, in the order of ``MODELS``; "" for another benchmark."""
     rows = zip(MODELS, FIGURES.get(benchmark, ()), strict=False)
     return "; ".join(f"{name} {before:.2f} -> {after:.2f}" for name, (before, after) in rows)
+
+
+def published(benchmark: str) -> Table | None:
+    """Each model's accuracy before and after on a benchmark format; None for another one."""
+    rows = [
+        [Cell(name), *(Cell(f"{value:.2f}", value) for value in figures)]
+        for name, figures in zip(MODELS, FIGURES.get(benchmark, ()), strict=False)
+    ]
+    caption = "Accuracy in percent on the items as published, and as rewritten by all principles."
+    title = "Published figures (MPA paper)"
+    return Table("published_probing", caption, ("model", "vanilla", "probed"), rows, title=title) if rows else None

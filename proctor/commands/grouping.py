@@ -37,10 +37,9 @@ def examine_once(
     benchmark, limit: whose items, and how many are drawn; None: the protocol makes its own
     """
     from evaluation.registry import build_group
-    from evaluation.run_exam import examine
+    from evaluation.run_exam import draw_group, examine
     from proctor.commands.inputs import inputs_of, read_items
     from proctor.commands.options import checked_schedule, key_values
-    from proctor.report.examiner_figures import draw_figures
     from proctor.run_folder.single import once
     from serving.files import read_json, write_jsonl
 
@@ -65,7 +64,7 @@ def examine_once(
             report=report,
         )
         write_jsonl(folder / "items.jsonl", [item.to_json() for item in items])
-        drawn = draw_figures(exam.name, metrics, folder / "figures")
+        drawn = draw_group(exam, metrics, folder / "figures")
         return ["records.jsonl", "metrics.json", "items.jsonl", *(f"figures/{name}" for name in drawn)]
 
     if not once(out, inputs, body):
