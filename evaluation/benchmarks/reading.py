@@ -97,7 +97,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise ValueError(f"{path} does not exist") from None
+        raise ValueError(f"{path}: can't be read: it does not exist") from None
     except OSError as error:
         raise ValueError(f"{path}: can't be read: {error.strerror or error}") from error
     if data.startswith(POINTER):

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from evaluation.asking.turns import CANDIDATE_PLAIN, converse, reply_counts, shown_references
 from evaluation.asking.verdict import JudgeOptions, Value, VerdictForm, judge
 from evaluation.idgen import shown as said
 from evaluation.items import Item
-from evaluation.judges.mt_bench import CANDIDATE_PLAIN, converse, reply_counts, shown_references
 from evaluation.protocol import Record
 from evaluation.statistics import bootstrap_mean, mean
 from evaluation.templates import prompt_hash, quote, render

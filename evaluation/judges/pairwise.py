@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
+from evaluation.asking.turns import CANDIDATE_PLAIN, Turn, converse, reply_counts
 from evaluation.asking.verdict import CHOICE, Judgement, JudgeOptions, VerdictForm, judge
 from evaluation.items import Item
 from evaluation.judges import shown as said
 from evaluation.judges.baseline import read_baseline
 from evaluation.judges.length_control import length_control
-from evaluation.judges.mt_bench import CANDIDATE_PLAIN, Turn, converse, reply_counts
 from evaluation.protocol import Record
 from evaluation.statistics import bootstrap_mean, mean
 from evaluation.templates import prompt_hash, quote, render
@@ -35,8 +35,8 @@ POINTS = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 class PairwiseOptions(JudgeOptions):
     """Those of every judge without dialogue, and:
 
-    baseline: file of the baseline's answers (``evaluation.baseline``); there is no default
-    length_controlled: whether to report the length-controlled win rate (``evaluation.length_control``)
+    baseline: file of the baseline's answers (``evaluation.judges.baseline``); there is no default
+    length_controlled: whether to report the length-controlled win rate (``evaluation.judges.length_control``)
     """
 
     form: ClassVar[VerdictForm] = CHOICE

@@ -19,7 +19,7 @@ from evaluation.kieval import published as papers
 from evaluation.kieval import shown as said
 from evaluation.kieval import tables as tabled
 from evaluation.kieval.conversation import Conversation
-from evaluation.kieval.judge import judge, majority
+from evaluation.kieval.judge import judge
 from evaluation.kieval.options import KIEvalOptions
 from evaluation.kieval.prefilter import Prefilter
 from evaluation.kieval.prompts import ask_as_candidate, opening, read_answer
@@ -90,12 +90,8 @@ class KIEval:
                 break
             turn = prompts.Turn(question=question, reply=reply)
             turns.append(turn)
-            judgement = yield from judge(conversation, options, seed=self.seed, step=f"kieval/verdict/{len(turns)}")
-            turn.verdict = majority([vote.verdict for vote in judgement.votes if vote.verdict])
-            turn.attempts = judgement.attempts
-            turn.votes = judgement.to_json()
-            turn.dropped = dict(conversation.dropped)
-            if not judgement.fits:
+            fits = yield from judge(conversation, options, seed=self.seed, step=f"kieval/verdict/{len(turns)}")
+            if not fits:
                 stop_reason = "context"
             elif turn.verdict is not None and turn.verdict.stop and options.early_stop:
                 stop_reason = turn.verdict.reason if turn.verdict.reason != "none" else "unstated"
@@ -173,7 +169,7 @@ class KIEval:
         }
 
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The set's figures (``kieval_summary``)."""
+        """The set's figures (``scores.summarise``)."""
         return summarise(records, roles=self.roles, seed=self.seed)
 
     def prefilter(self) -> Prefilter:

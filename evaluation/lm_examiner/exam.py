@@ -18,8 +18,7 @@ from evaluation.lm_examiner import answering, levels, prompts
 from evaluation.lm_examiner import plots as drawn
 from evaluation.lm_examiner import shown as said
 from evaluation.lm_examiner import tables as tabled
-from evaluation.lm_examiner.likert import FULL
-from evaluation.lm_examiner.marking import ExaminerOptions, mark, marks_row
+from evaluation.lm_examiner.marking import FULL, ExaminerOptions, mark, marks_row
 from evaluation.lm_examiner.marks import by, by_level, figures
 from evaluation.lm_examiner.questions import find_questions, question_word
 from evaluation.protocol import ProtocolOptions, Record

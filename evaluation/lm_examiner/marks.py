@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.lm_examiner.levels import LEVELS, UNCLASSIFIED
-from evaluation.lm_examiner.likert import FULL, MAXIMA
+from evaluation.lm_examiner.marking import FULL, MAXIMA
 from evaluation.statistics import bootstrap_mean, mean, wilson
 from serving.records import derive_seed
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.lm_examiner.comparing import consistency
-from evaluation.lm_examiner.likert import FULL
+from evaluation.lm_examiner.marking import FULL
 from evaluation.lm_examiner.ranking import bradley_terry, win_rates
 from evaluation.statistics import mean, paired_bootstrap
 from serving.records import derive_seed

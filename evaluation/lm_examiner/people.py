@@ -193,8 +193,7 @@ def measure_agreement(
         write_json(folder / "metrics.json", figures)
         return ["metrics.json"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     figures = read_json(out / "metrics.json")
     lines = [
         f"{figures['rated']} of {figures['answers']} answers rated, {figures['ranked_questions']} questions ranked"

@@ -149,8 +149,7 @@ def embed_questions(
         write_json(folder / "metrics.json", figures)
         return ["records.jsonl", "metrics.json", *names]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     figures = read_json(out / "metrics.json")
     return [
         f"silhouette by examiner within domain: {number(figures['within_domain'])} "

@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
-from evaluation.asking.until_read import Form, ask_until_read, together
+from evaluation.asking.form import one_word
+from evaluation.asking.until_read import ask_until_read, together
 from evaluation.items import Item
 from evaluation.lm_examiner import answering, prompts
 from evaluation.lm_examiner import shown as said
 from evaluation.lm_examiner import tables as tabled
 from evaluation.lm_examiner.answering import GroupOptions, answer, check_names, check_plain
 from evaluation.lm_examiner.comparing import Pair, compare, consistency
-from evaluation.lm_examiner.writing import read_verdict
 from evaluation.protocol import ProtocolOptions, Record
 from evaluation.statistics import bootstrap_mean, mean
 from evaluation.templates import well_formed
@@ -28,16 +28,11 @@ from serving.records import Ask, Completion, Dialogue, Sampling, derive_seed
 ORIGINAL: Final = "original"
 REWRITE: Final = "rewrite"
 PARTS: Final = ("writer", "stylist", "filter")
-EQUIVALENT_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"verdict": {"type": "string", "enum": ["same", "different"]}},
-    "required": ["verdict"],
-    "additionalProperties": False,
-}
+EQUIVALENT_FORM: Final = one_word("verdict", ("same", "different"), max_tokens=28)
 
 
 class StyleOptions(GroupOptions):
-    """Those of every group (``evaluation.lm_examiner.group``; the writer alone answers), and:
+    """Those of every group (``evaluation.lm_examiner.answering``; the writer alone answers), and:
 
     length_tolerance: a rewrite may differ from its original by this share of the original's words
     """
@@ -94,7 +89,7 @@ class StyleBias:
             "filter",
             [prompts.equivalent(question, *texts.values(), limit=options.quote_limit)],
             ["equivalent"],
-            Form(read=lambda c: read_verdict(c.text, ("same", "different")), max_tokens=28, schema=EQUIVALENT_SCHEMA),
+            EQUIVALENT_FORM,
             retries=options.retries,
             seed=self.seed,
             item_id=item.id,

@@ -120,8 +120,7 @@ def _columns(asked: Columns, out: Path) -> None:
         write_json(folder / "metrics.json", metrics)
         return ["metrics.json", "rows.jsonl"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     _show(out)
 
 
@@ -163,8 +162,7 @@ def _votes(data: Path, judge_data: Path, out: Path, by: str | None, settings: Se
         write_json(folder / "metrics.json", metrics)
         return ["metrics.json", "rows.jsonl"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     _show(out)
 
 

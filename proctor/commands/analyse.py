@@ -85,8 +85,7 @@ def analyse(
         write_json(folder / "metrics.json", metrics)
         return ["metrics.json", "rows.jsonl", "items.csv", "matrix.csv", *plots]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     _show(json.loads((out / "metrics.json").read_text(encoding="utf-8")))
     print(f"items: {out / 'items.csv'}")
 

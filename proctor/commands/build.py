@@ -71,8 +71,7 @@ def build(
             report=report,
         )
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     for line in describe(read_json(out / "metrics.json")):
         print(line)
     print(f"exam: {out / 'items.jsonl'}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -50,13 +50,13 @@ def evaluate(
 ) -> None:
     """Examine one model with one protocol: records.jsonl and metrics.json in --out."""
     from evaluation import registry as protocols
-    from evaluation.benchmarks.chosen import WITH_DEV, exemplar_pool
-    from evaluation.run_exam import examine
+    from evaluation.benchmarks import dev_split
+    from evaluation.benchmarks.chosen import exemplar_pool
     from proctor.checks.experiment import check_model
     from proctor.commands.inputs import inputs_of, read_items
     from proctor.commands.options import benchmark_config, checked_schedule, key_values, model_spec, one_of
-    from proctor.run_folder.single import once
-    from serving.files import readable, write_jsonl
+    from proctor.run_folder.single import examine_once
+    from serving.files import readable
 
     given = {"mode": mode, "shots": shots, "text_format": text_format}
     options = {key: value for key, value in given.items() if value is not None} | key_values(option)
@@ -89,33 +89,15 @@ def evaluate(
     items = read_items(config, limit=limit)
     pool = []
     if options.get("shots"):
-        if exemplars is None and format not in WITH_DEV:
+        if exemplars is None and dev_split(format) is None:
             raise ValueError(
                 f"--shots {options['shots']} needs exemplars: give --exemplars FILE (never the examined items)"
             )
         pool = readable(lambda: exemplar_pool(config, items), exemplars or benchmark)
     exam = protocols.build(protocol, options, seed=seed, exemplars=pool)
-    for dialogue in exam.dialogues(items):
-        dialogue.close()
     inputs = inputs_of(
         exam, models, options=options, seed=seed, schedule=schedule, protocol=protocol, items=items, exemplars=pool
     )
-
-    def body(folder: Path, report: Any) -> list[str]:
-        examine(
-            exam,
-            items,
-            models=models,
-            mode=keeping,
-            folder=folder,
-            ledger_folder=folder / "ledger",
-            wave=None,
-            report=report,
-        )
-        write_jsonl(folder / "items.jsonl", [item.to_json() for item in items])
-        return ["records.jsonl", "metrics.json", "items.jsonl"]
-
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    examine_once(out, exam, items, models=models, mode=keeping, inputs=inputs)
     _show(out / "metrics.json")
     print(f"records: {out / 'records.jsonl'}")

@@ -94,8 +94,7 @@ def leakage(
         write_json(folder / "metrics.json", found)
         return ["records.jsonl", "metrics.json"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     found = read_json(out / "metrics.json")
     low, high = found["interval"] or (0.0, 0.0)
     print(
@@ -148,11 +147,11 @@ def style(
     """Style bias: rewrite answers in another model's style, and see which version each examiner prefers."""
     from evaluation.lm_examiner.people import write_equivalence_sheet
     from evaluation.lm_examiner.results import show_style
-    from proctor.commands.grouping import Serving, examine_once
+    from proctor.commands.grouping import Serving, examine_group
     from proctor.commands.inputs import benchmark_given
     from serving.named import named_values
 
-    metrics = examine_once(
+    metrics = examine_group(
         "style_bias",
         named_values(examiner, "--examiner", form="NAME=DIR", strict=True),
         {"writer": writer, "stylist": stylist, "filter": judge},

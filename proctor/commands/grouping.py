@@ -19,7 +19,7 @@ class Serving(NamedTuple):
     schedule: str
 
 
-def examine_once(
+def examine_group(
     protocol: str,
     candidates: Mapping[str, str],
     others: Mapping[str, str],
@@ -37,11 +37,10 @@ def examine_once(
     benchmark, limit: whose items, and how many are drawn; None: the protocol makes its own
     """
     from evaluation.registry import build_group
-    from evaluation.run_exam import draw_group, examine
+    from evaluation.run_exam import draw_group
     from proctor.commands.inputs import inputs_of, read_items
     from proctor.commands.options import checked_schedule, key_values
-    from proctor.run_folder.single import once
-    from serving.files import read_json, write_jsonl
+    from proctor.run_folder.single import examine_once
 
     options = key_values(option)
     exam = build_group(protocol, options, candidates=list(candidates), seed=seed)
@@ -52,25 +51,10 @@ def examine_once(
         exam, models, options=options, seed=seed, schedule=serving.schedule, protocol=protocol, items=items
     )
 
-    def body(folder: Path, report: Any) -> list[str]:
-        metrics = examine(
-            exam,
-            items,
-            models=models,
-            mode=mode,
-            folder=folder,
-            ledger_folder=folder / "ledger",
-            wave=None,
-            report=report,
-        )
-        write_jsonl(folder / "items.jsonl", [item.to_json() for item in items])
-        drawn = draw_group(exam, metrics, folder / "figures")
-        return ["records.jsonl", "metrics.json", "items.jsonl", *(f"figures/{name}" for name in drawn)]
+    def figures(folder: Path, metrics: dict[str, Any]) -> list[str]:
+        return [f"figures/{name}" for name in draw_group(exam, metrics, folder / "figures")]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
-    found: dict[str, Any] = read_json(out / "metrics.json")
-    return found
+    return examine_once(out, exam, items, models=models, mode=mode, inputs=inputs, further=figures)
 
 
 def _specs(paths: Mapping[str, str], serving: Serving) -> dict[str, ModelSpec]:

@@ -40,11 +40,11 @@ def rank(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Rank models by comparison of their answers: win rates, Bradley-Terry, the examiner's inconsistency."""
-    from proctor.commands.grouping import Serving, examine_once
+    from proctor.commands.grouping import Serving, examine_group
     from proctor.commands.inputs import benchmark_given
     from serving.named import named_values
 
-    metrics = examine_once(
+    metrics = examine_group(
         "ranking",
         named_values(candidate, "--candidate", form="NAME=DIR", strict=True),
         {"examiner": examiner},
@@ -70,12 +70,12 @@ def peer(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Let models examine each other: full marks by examiner, AVG, AVG_weight, win rates by mean and by vote."""
-    from proctor.commands.grouping import Serving, examine_once
+    from proctor.commands.grouping import Serving, examine_group
     from serving.named import named_values
 
     models = named_values(candidate, "--candidate", form="NAME=DIR", strict=True)
     serving = Serving(engine, dtype, max_length, schedule)
-    show_peer(examine_once("peer_examination", models, {}, option, serving, seed=seed, out=out), list(models))
+    show_peer(examine_group("peer_examination", models, {}, option, serving, seed=seed, out=out), list(models))
     print(f"figures: {out / 'figures'}; records: {out / 'records.jsonl'}")
 
 

@@ -196,8 +196,7 @@ def estimate(
         write_json(folder / "metrics.json", metrics)
         return names
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     for name, part in read_json(out / "metrics.json").items():
         low, high = part["gain_interval"]
         print(

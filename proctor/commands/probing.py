@@ -60,8 +60,7 @@ def compare(
         write_json(folder / "metrics.json", report(sittings, described, settings))
         return ["metrics.json"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     from evaluation.probing.lines import lines
 
     for line in lines(read_json(out / "metrics.json")):
@@ -92,8 +91,7 @@ def agents(
         write_json(folder / "metrics.json", metrics)
         return ["metrics.json"]
 
-    if not once(out, {"records": [digest(part) for part in rows], "seed": seed}, body):
-        print("nothing to do: done already")
+    once(out, {"records": [digest(part) for part in rows], "seed": seed}, body)
     for name, row in read_json(out / "metrics.json")["stages"].items():
         if row["n"]:
             shown = (f"{key} {row[key]['a']:.3f} / {row[key]['b']:.3f}" for key in ("fallback_rate", "attempts"))
@@ -133,8 +131,7 @@ def export(
         write_jsonl(folder / "key.jsonl", pairs)
         return ["sheet.csv", "key.jsonl"]
 
-    if not once(out, {"pairs": digest(pairs), "seed": seed, "n": n, "annotators": annotators}, body):
-        print("nothing to do: done already")
+    once(out, {"pairs": digest(pairs), "seed": seed, "n": n, "annotators": annotators}, body)
     print(f"{len(pairs)} pairs of {len(wanted)} sets; for annotators: {out / 'sheet.csv'} (a copy each)")
     print(f"not for annotators: {out / 'key.jsonl'} says which set a pair is of")
 
@@ -166,8 +163,7 @@ def import_(
         write_json(folder / "metrics.json", figures(pairs, answers, groups))
         return ["metrics.json"]
 
-    if not once(out, {"key": digest(pairs), "answers": answers, "groups": groups}, body):
-        print("nothing to do: done already")
+    once(out, {"key": digest(pairs), "answers": answers, "groups": groups}, body)
     from evaluation.probing.published import HUMAN
 
     metrics = read_json(out / "metrics.json")

@@ -56,8 +56,7 @@ def export(
         write_jsonl(folder / "key.jsonl", key)
         return ["sheet.csv", "rate.html", "key.jsonl"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     strata = {(c.benchmark, c.candidate) for c in chosen.values()}
     short = f" (all there are; {n} were asked for)" if len(chosen) < n else ""
     print(f"{len(chosen)} conversations{short} of {len(strata)} benchmark x candidate")
@@ -114,8 +113,7 @@ def import_(
         write_json(folder / "metrics.json", metrics)
         return ["ratings.jsonl", "metrics.json"]
 
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    once(out, inputs, body)
     _show(out)
 
 

@@ -25,10 +25,9 @@ def rejudge(
     """Judge stored KIEval interviews again and report the agreement of the two evaluators."""
     from evaluation.kieval.options import JudgeOptions
     from evaluation.kieval.rejudge import Rejudge
-    from evaluation.run_exam import examine
     from proctor.checks.experiment import check_model
     from proctor.commands.options import checked_schedule, key_values, model_spec, refuse_reserved
-    from proctor.run_folder.single import once
+    from proctor.run_folder.single import examine_once
     from serving.files import readable
     from serving.model.fingerprint import file_hash, model_identity
     from serving.settings import checked_options
@@ -46,8 +45,6 @@ def rejudge(
         raise ValueError(f"{records}: item {unknown[0]} is not in {exam}; are these another exam's records?")
     judge = Rejudge(checked_options("rejudge", JudgeOptions, options), seed=seed, originals=originals)
     asked = [items[row["item_id"]] for row in originals]
-    for dialogue in judge.dialogues(asked):
-        dialogue.close()
     inputs: dict[str, Any] = {
         "version": judge.version,
         "options": options,
@@ -58,22 +55,7 @@ def rejudge(
         "schedule": schedule,
         "prompts": judge.prompt_hashes(),
     }
-
-    def body(folder: Path, report: Any) -> list[str]:
-        examine(
-            judge,
-            asked,
-            models={"evaluator": spec},
-            mode=mode,
-            folder=folder,
-            ledger_folder=folder / "ledger",
-            wave=None,
-            report=report,
-        )
-        return ["records.jsonl", "metrics.json"]
-
-    if not once(out, inputs, body):
-        print("nothing to do: done already")
+    examine_once(out, judge, asked, models={"evaluator": spec}, mode=mode, inputs=inputs)
     _show(out / "metrics.json")
     print(f"records: {out / 'records.jsonl'}")
 

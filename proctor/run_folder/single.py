@@ -10,20 +10,25 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluation.run_exam import Report
+from evaluation.items import Item
+from evaluation.protocol import ExamProtocol, GroupProtocol
+from evaluation.run_exam import Report, examine
 from proctor.run_folder.stage import StageFolder
-from serving.files import write_text
+from serving.files import output_folder, read_json, write_jsonl, write_text
+from serving.model.spec import ModelSpec
+from serving.role_engines import Mode
 
 LEFTOVERS = ("LOCK", ".LOCK.", ".inputs.json.")
 RESULTS = ("records.jsonl", "scores.jsonl", "metrics.json", "DONE")
 
 
 def once(out: Path, inputs: dict[str, Any], body: Callable[[Path, Report], list[str]]) -> bool:
-    """Does ``body`` unless ``out`` holds its finished result (then False). ValueError if it holds another's."""
+    """Does ``body`` unless ``out`` holds its finished result (then False, and says so). ValueError if it holds
+    another's."""
     text = json.dumps(inputs, sort_keys=True, indent=1)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     folder = StageFolder(out)
@@ -35,9 +40,12 @@ def once(out: Path, inputs: dict[str, Any], body: Callable[[Path, Report], list[
         return done is not None and done.inputs == digest
 
     if finished():
+        print("nothing to do: done already")
         return False
+    output_folder(out)
     with folder.lock():
         if finished():  # by another process, meanwhile
+            print("nothing to do: done already")
             return False
         for draft in out.glob(".inputs.json.*"):
             draft.unlink(missing_ok=True)
@@ -45,6 +53,35 @@ def once(out: Path, inputs: dict[str, Any], body: Callable[[Path, Report], list[
         folder.finish(digest, body(out, _printer()))
         (out / "progress.json").unlink(missing_ok=True)
     return True
+
+
+def examine_once(
+    out: Path,
+    exam: ExamProtocol | GroupProtocol,
+    items: Sequence[Item],
+    *,
+    models: Mapping[str, ModelSpec],
+    mode: Mode,
+    inputs: dict[str, Any],
+    further: Callable[[Path, dict[str, Any]], list[str]] = lambda folder, metrics: [],
+) -> dict[str, Any]:
+    """An exam in ``out``, once: records.jsonl, metrics.json, items.jsonl; the metrics, also of an earlier call.
+
+    further: writes more files of the folder from the metrics, and names them
+    ValueError (before anything is written) for items that the protocol can't examine
+    """
+    for dialogue in exam.dialogues(items):
+        dialogue.close()
+
+    def body(folder: Path, report: Report) -> list[str]:
+        ledger = folder / "ledger"
+        settings: dict[str, Any] = {"folder": folder, "ledger_folder": ledger, "wave": None, "report": report}
+        metrics = examine(exam, items, models=models, mode=mode, **settings)
+        write_jsonl(folder / "items.jsonl", [item.to_json() for item in items])
+        return ["records.jsonl", "metrics.json", "items.jsonl", *further(folder, metrics)]
+
+    once(out, inputs, body)
+    return read_json(out / "metrics.json")
 
 
 def check_folder(out: Path) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from serving.files import write_text
 from serving.model.embedded import cache_folder
 from serving.model.folder import ModelError as ModelError
 from serving.model.folder import check_model_folder as check_model_folder
@@ -39,10 +40,7 @@ def file_hash(path: Path) -> str:
     with real.open("rb") as stream:
         value = hashlib.file_digest(stream, "sha256").hexdigest()
     with contextlib.suppress(OSError):  # a cache folder that can't be written costs time, nothing else
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        partial = cached.with_name(f"{cached.name}.{os.getpid()}")
-        partial.write_text(value, encoding="ascii")
-        partial.replace(cached)
+        write_text(cached, value)
     return value
 
 

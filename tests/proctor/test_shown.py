@@ -10,7 +10,7 @@ import pytest
 
 from evaluation import registry
 from evaluation.lm_examiner.build import LMExaminerBuilder
-from evaluation.lm_examiner.likert import MAXIMA
+from evaluation.lm_examiner.marking import MAXIMA
 from evaluation.show.blocks import as_it_stands
 from proctor.report import present
 from proctor.report.write import write_report

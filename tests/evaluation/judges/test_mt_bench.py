@@ -199,11 +199,11 @@ def test_any_other_item_is_one_turn_with_its_key_for_a_reference(item: Item) -> 
 
 def test_settings_reach_the_requests() -> None:
     asks, _ = sit(question(), comment_length=24, candidate_tokens=12)
-    assert [ask.sampling.max_tokens for ask in asks] == [12, 12, RATING.tokens(24), RATING.tokens(24)]
+    assert [ask.sampling.max_tokens for ask in asks] == [12, 12, RATING.fields(24).tokens(), RATING.fields(24).tokens()]
     assert [ask.sampling.temperature for ask in asks] == [0.0] * 4
     assert [ask.sampling.seed for ask in asks] == [0] * 4
     assert asks[0].schema is None
-    assert asks[2].schema == asks[3].schema == RATING.schema(24)
+    assert asks[2].schema == asks[3].schema == RATING.fields(24).schema()
     assert "at most 24 characters" in text_of(asks[2])
     replies = scripted(candidate=[said("r")], evaluator=[said("Fine.\nRating: 7")])
     free, record = sit(question(), replies, verdict="free")

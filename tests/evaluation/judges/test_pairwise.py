@@ -101,7 +101,7 @@ def test_every_turn_is_compared_in_both_orders(write: Write) -> None:
         "Turn 2. Assistant A:\n| BASE 2\n\nTurn 2. Assistant B:\n| REPLY\n\n"
         "Compare the two replies of turn 2: say how they differ, then choose."
     )
-    assert asks[2].schema == CHOICE.schema(300)
+    assert asks[2].schema == CHOICE.fields(300).schema()
 
 
 def test_all_orders_are_asked_for_together(write: Write) -> None:

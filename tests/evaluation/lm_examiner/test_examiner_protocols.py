@@ -15,8 +15,9 @@ from evaluation.lm_examiner.marks import few_shot_gain
 from evaluation.lm_examiner.peer_examination import PeerExamination
 from evaluation.lm_examiner.ranking_exam import Ranking
 from evaluation.lm_examiner.style_bias import StyleBias
-from evaluation.registry import build, checked_options
+from evaluation.registry import build
 from serving.records import Ask, Completion
+from serving.settings import checked_options
 from tests.evaluation.exam_driver import drive, said
 
 Reply = Callable[[Ask], Completion]
@@ -157,7 +158,7 @@ def test_few_shot_gain_is_the_mean_of_ratios() -> None:
 
 def ranked(schedule: str, choose: Callable[[str, str], int], names: Sequence[str] = ("a", "b", "c")) -> Any:
     """Ranking of candidates that answer with their names; choose(first, second) is 1 or 2."""
-    exam = Ranking(checked_options("ranking", Ranking, {"schedule": schedule}), candidates=names, seed=1)
+    exam = Ranking(checked_options("ranking", Ranking.Options, {"schedule": schedule}), candidates=names, seed=1)
 
     def reply(ask: Ask) -> Completion:
         if ask.role != "examiner":
@@ -203,21 +204,23 @@ def test_merge_sort_asks_less_than_all_pairs() -> None:
 
 
 def test_names_of_a_group_are_checked() -> None:
-    options = checked_options("ranking", Ranking, {})
+    options = checked_options("ranking", Ranking.Options, {})
     for names, message in ((["a"], "at least 2"), (["a", "a"], "repeated"), (["a", "examiner"], "taken")):
         with pytest.raises(ValueError, match=message):
             Ranking(options, candidates=names, seed=0)
     with pytest.raises(ValueError, match=r"ranking\.plain: 'z' is no model that answers; a, b do"):
-        Ranking(checked_options("ranking", Ranking, {"plain": ["z"]}), candidates=["a", "b"], seed=0)
+        Ranking(checked_options("ranking", Ranking.Options, {"plain": ["z"]}), candidates=["a", "b"], seed=0)
     with pytest.raises(ValueError, match="at least 3"):
-        PeerExamination(checked_options("peer_examination", PeerExamination, {}), candidates=["a", "b"], seed=0)
+        PeerExamination(checked_options("peer_examination", PeerExamination.Options, {}), candidates=["a", "b"], seed=0)
 
 
 def peers(choose: Callable[[str, str, str], int], **options: Any) -> tuple[Any, Any, list[Any], list[Ask]]:
     """Peers that mark a's answers 5 and the others' 4, but c, which gives everybody 3. choose(judge, first, second)."""
     names = options.pop("names", "abc")
     given = {"domains": 2, "questions": 2, **options}
-    exam = PeerExamination(checked_options("peer_examination", PeerExamination, given), candidates=list(names), seed=3)
+    exam = PeerExamination(
+        checked_options("peer_examination", PeerExamination.Options, given), candidates=list(names), seed=3
+    )
 
     def reply(ask: Ask) -> Completion:
         shown = [line.removeprefix("| answer of ") for line in text(ask).split("\n") if line.startswith("| answer")]
@@ -298,7 +301,7 @@ def test_self_preference_is_own_marks_less_the_others() -> None:
 
 
 def test_style_bias_compares_the_original_with_its_rewrite() -> None:
-    exam = StyleBias(checked_options("style_bias", StyleBias, {}), candidates=["e", "f"], seed=1)
+    exam = StyleBias(checked_options("style_bias", StyleBias.Options, {}), candidates=["e", "f"], seed=1)
     same = iter(["same", "same", "different"])
 
     def reply(ask: Ask) -> Completion:
@@ -323,7 +326,7 @@ def test_style_bias_compares_the_original_with_its_rewrite() -> None:
     assert metrics["examiners"]["f"]["inconsistency"] == 1.0
     assert metrics["all_pairs"]["examiners"]["e"]["n"] == 3
     with pytest.raises(ValueError, match="taken"):
-        StyleBias(checked_options("style_bias", StyleBias, {}), candidates=["writer"], seed=1)
+        StyleBias(checked_options("style_bias", StyleBias.Options, {}), candidates=["writer"], seed=1)
 
 
 def test_levels_of_a_benchmark_and_the_pilot() -> None:
