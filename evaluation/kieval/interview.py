@@ -48,7 +48,7 @@ class KIEval:
     """
 
     name: ClassVar[str] = "kieval"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     roles: ClassVar[tuple[str, ...]] = ("candidate", "interactor", "evaluator")
     Options: ClassVar[type[ProtocolOptions]] = KIEvalOptions
     called: ClassVar[str] = "KIEval"

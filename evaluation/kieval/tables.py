@@ -23,17 +23,18 @@ def row(halves: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = dict.fromkeys(keys)
     for half, suffix in (("leaked", ""), ("untouched", "_untouched")) if halves else ():
         for variant in ("released", "paper"):
-            figure = halves[half][variant]
-            found[f"kieval_{variant}{suffix}"], found[f"kieval_{variant}{suffix}_ci"] = (
-                figure["mean"],
-                figure["interval"],
-            )
-        found[f"kieval{suffix}"] = found[f"kieval_released{suffix}"]
-        found[f"kieval{suffix}_ci"] = found[f"kieval_released{suffix}_ci"]
+            _mean(found, f"kieval_{variant}{suffix}", halves[half][variant])
+        _mean(found, f"kieval{suffix}", halves[half]["released"])
     if halves:
-        rounds = halves["leaked"]["rounds"]
-        found["rounds"], found["rounds_ci"] = rounds["mean"], rounds["interval"]
+        _mean(found, "rounds", halves["leaked"]["rounds"])
     return found
+
+
+def _mean(row: dict[str, Any], key: str, figure: Mapping[str, Any]) -> None:
+    """Mean, interval, and in its place the note of one whose values are all equal."""
+    row[key], row[f"{key}_ci"] = figure["mean"], figure["interval"]
+    if "interval_note" in figure:
+        row[f"{key}_ci_note"] = figure["interval_note"]
 
 
 def score(record: Mapping[str, Any]) -> float | None:

@@ -57,7 +57,7 @@ class LMExaminer:
     """
 
     name: ClassVar[str] = "lm_examiner"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "examiner")
     Options: ClassVar[type[ProtocolOptions]] = LMExaminerProtocolOptions
     score_said: ClassVar[str] = "1 full marks, 0 not"

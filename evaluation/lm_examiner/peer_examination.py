@@ -65,7 +65,7 @@ class PeerExamination:
     """
 
     name: ClassVar[str] = "peer_examination"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     rehearsed: ClassVar[bool] = False
     """What peers ask depends on the questions that they write."""
     Options: ClassVar[type[ProtocolOptions]] = PeerOptions

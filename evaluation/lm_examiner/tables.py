@@ -36,7 +36,9 @@ def _rounds(name: str, rows: Mapping[str, Metrics]) -> Table:
         shares = [figures["rounds"].get(number, {}) for number in numbers]
         cells = [cell_of(share.get("full_marks_share"), share.get("interval"), 100, 1) for share in shares]
         marks = [figures["dimensions"].get(key, {}) for key in dimensions]
-        cells += [cell_of(mark.get("mean"), mark.get("interval"), 1, 2) for mark in marks]
+        cells += [
+            cell_of(mark.get("mean"), mark.get("interval"), 1, 2, mark.get("interval_note", "")) for mark in marks
+        ]
         body.append([Cell(label), count(figures["n"]), count(figures["unmarked"]), *cells])
     header = ("candidate", "n", "unmarked", *(f"full marks, round {number} %" for number in numbers), *dimensions)
     better = (0, 0, 0, *(1 for _ in numbers), *(1 for _ in dimensions))
@@ -218,9 +220,9 @@ def style(name: str, metrics: Metrics) -> Table:
         rows.append(
             [
                 Cell(one),
-                cell_of(kept.get("prefers_rewrite"), kept.get("interval"), 1, 3),
+                cell_of(kept.get("prefers_rewrite"), kept.get("interval"), 1, 3, kept.get("interval_note", "")),
                 count(kept.get("n", 0)),
-                cell_of(whole["prefers_rewrite"], whole["interval"], 1, 3),
+                cell_of(whole["prefers_rewrite"], whole["interval"], 1, 3, whole.get("interval_note", "")),
                 count(whole["n"]),
                 cell_of(whole["inconsistency"], None, 1, 3),
             ]

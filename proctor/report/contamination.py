@@ -44,7 +44,8 @@ def _row(name: str, c: dict[str, Any]) -> list[Cell]:
 
 def _cell(c: dict[str, Any], column: Column) -> Cell:
     source = (c["detection"].get(HEADLINE[0]) or {}) if column.key == "auc" else c
-    return figure(source.get(column.key), source.get(f"{column.key}_ci"), column.scale, column.digits)
+    note = source.get(f"{column.key}_ci_note", "")
+    return figure(source.get(column.key), source.get(f"{column.key}_ci"), column.scale, column.digits, note)
 
 
 def contamination(summary: dict[str, Any], tabled: Mapping[str, str | None]) -> Table:
@@ -69,7 +70,9 @@ def contamination(summary: dict[str, Any], tabled: Mapping[str, str | None]) -> 
             c = summary["candidates"][name]
             metrics = c["exams"].get(exam, {}).get(half, {})
             scale, digits = (100, 1) if key != "score" else (1, 2)
-            cell = figure(metrics.get(key), metrics.get(f"{key}_interval"), scale, digits)
+            cell = figure(
+                metrics.get(key), metrics.get(f"{key}_interval"), scale, digits, metrics.get(f"{key}_interval_note", "")
+            )
             found = c.get("differences", {}).get(f"{exam}/{half}")
             row.insert(position, replace(cell, significant=bool(found and found["significant"])))
         position += 1

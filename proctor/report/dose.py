@@ -2,18 +2,18 @@
 
 Passes are a recipe's ``repeats``; Normal has 0. A gain is paired with Normal, item by item; a washed candidate is
 paired with the one it was made from; every other cheater's AUC with that of the PT-cheater of most passes. All
-intervals are 95%, by bootstrap over the items (texts).
+intervals are 95%, over the items (texts).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from detection.statistics.bootstrap import paired_difference
+from detection.statistics.gain import paired_difference
 from detection.verdict import HEADLINE
 from evaluation.show.plate import Plate, canvas
 from evaluation.show.table import Cell, Table, figure
-from evaluation.statistics import paired_bootstrap
+from evaluation.statistics import paired_mean
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL, repeats_of
 from proctor.report.item_score import Scored
@@ -69,12 +69,16 @@ def table(rows: list[dict[str, Any]]) -> Table:
         cells += [_cell(row[key], 1, 2) for key in ("auc", "auc_over_base", "auc_against_pt")]
         cells += [_cell(row["since_origin"].get(exam, {}).get("leaked"), 100, 1) for exam in exams[:1]]
         body.append([*cells, _cell(row["auc_since_origin"], 1, 2)])
-    caption = "Gains in points against Normal, item by item, by paired bootstrap; passes over the leaked items."
+    caption = "Gains in points against Normal, item by item; passes over the leaked items."
     return Table("dose_response", caption, tuple(header), body, title="Dose and response")
 
 
 def _cell(measured: dict[str, Any] | None, scale: float, digits: int) -> Cell:
-    return Cell("-") if measured is None else figure(measured["value"], measured["ci"], scale, digits)
+    return (
+        Cell("-")
+        if measured is None
+        else figure(measured["value"], measured["ci"], scale, digits, measured.get("ci_note", ""))
+    )
 
 
 def passes(experiment: Experiment) -> dict[str, int]:
@@ -100,8 +104,8 @@ def _accuracy(data: RunData, name: str, other: str | None) -> dict[str, Any]:
 
 def _difference(mine: list[Scored], theirs: list[Scored], half: str, seed: int) -> dict[str, Any] | None:
     pairs = [(float(a.score == 1), float(b.score == 1)) for a, b in zip(mine, theirs, strict=True) if a.half == half]
-    found = paired_bootstrap([a for a, _ in pairs], [b for _, b in pairs], seed=seed)
-    return None if found is None else {"value": found.mean, "ci": [*found.interval]}
+    found = paired_mean([a for a, _ in pairs], [b for _, b in pairs], seed=seed)
+    return None if found.n == 0 else found.to_json("value", "ci")
 
 
 def _auc(data: RunData, name: str, other: str | None) -> dict[str, Any] | None:
@@ -112,7 +116,6 @@ def _auc(data: RunData, name: str, other: str | None) -> dict[str, Any] | None:
         [r["label"] for r in mine],
         [r["scores"].get(HEADLINE[0]) for r in mine],
         [r["scores"].get(HEADLINE[0]) for r in theirs],
-        seed=data.experiment.seed,
     )
     return None if found.reason else {"value": found.value, "ci": [found.low, found.high]}
 

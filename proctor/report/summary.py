@@ -7,13 +7,13 @@ from typing import Any
 from detection.audit import exam_texts, verdict
 from detection.blind import blind_baseline
 from detection.run_detectors import SET_TESTS
-from detection.statistics.bootstrap import paired_difference
+from detection.statistics.gain import paired_difference
 from detection.statistics.loss_gap import item_losses, loss_gap
 from detection.statistics.metrics import benjamini_hochberg
 from detection.verdict import FALSE_DISCOVERY_RATE, HEADLINE
 from evaluation import registry
 from evaluation.exam_set import FrozenExam, read_exam
-from evaluation.statistics import mcnemar, paired_bootstrap
+from evaluation.statistics import mcnemar, paired_mean
 from proctor.analyses import kind_of as analysis_kind
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL
@@ -97,19 +97,18 @@ def differences(a: RunData, one: str, b: RunData, other: str) -> dict[str, dict[
     scores, others = a.detected.get(one), b.detected.get(other)
     if scores is not None and others is not None:
         found["loss_gap"] = gap_difference(scores, others)
-        found["auc"] = auc_difference(scores, others, HEADLINE[0], seed=a.experiment.seed)
+        found["auc"] = auc_difference(scores, others, HEADLINE[0])
     return {key: row for key, row in found.items() if row is not None}
 
 
 def adjust(rows: list[dict[str, Any]]) -> None:
     """Adds ``p_adjusted`` (Benjamini-Hochberg over all rows of a report) and ``significant``.
 
-    Significant at 5%: by the adjusted p-value; without a p-value by an interval that leaves out 0.
+    Significant at 5%: by the adjusted p-value; never without one.
     """
     for row, p in zip(rows, benjamini_hochberg([row["p_value"] for row in rows]), strict=True):
-        low, high = row["interval"]
         row["p_adjusted"] = p
-        row["significant"] = (low > 0 or high < 0) if p is None else p <= FALSE_DISCOVERY_RATE
+        row["significant"] = p is not None and p <= FALSE_DISCOVERY_RATE
 
 
 def exam_of(experiment: Experiment, protocol: str) -> str | None:
@@ -155,7 +154,7 @@ def _candidate(data: RunData, name: str, blind: Any) -> dict[str, Any]:
         row["detection"] = read_json(run.stage(f"detect.{name}").path / "metrics.json")
         row["set_tests"] = _set_tests(run, name)
         losses = item_losses(scores)
-        gap = loss_gap(losses.get(0, []), losses.get(1, []), seed=experiment.seed)
+        gap = loss_gap(losses.get(0, []), losses.get(1, []))
         row["loss_gap"], row["loss_gap_ci"] = gap.per_example, gap.per_example_ci
         row["loss_gap_per_token"], row["loss_gap_per_token_ci"] = gap.per_token, gap.per_token_ci
         row["loss_gap_p_value"] = gap.p_value
@@ -164,7 +163,7 @@ def _candidate(data: RunData, name: str, blind: Any) -> dict[str, Any]:
             p_values = {test: figures["p_value"] for test, figures in row["set_tests"].items()}
             found = verdict(scores, base, blind, seed=experiment.seed, set_level=p_values)
             row["verdict"] = found.to_json()
-            row["gain_over_base"] = _gains(scores, base, experiment.seed)
+            row["gain_over_base"] = _gains(scores, base)
     return row
 
 
@@ -180,7 +179,7 @@ def _set_tests(run: RunFolder, name: str) -> dict[str, Any]:
     }
 
 
-def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:
+def _gains(scores: Rows, base: Rows) -> dict[str, Any]:
     """Paired AUC differences, candidate minus untouched base, per score name of the whole text."""
     labels = [r["label"] for r in scores]
     gains = {}
@@ -188,7 +187,7 @@ def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:
         if "/" in name:
             continue
         difference = paired_difference(
-            labels, [r["scores"][name] for r in scores], [r["scores"].get(name) for r in base], seed=seed
+            labels, [r["scores"][name] for r in scores], [r["scores"].get(name) for r in base]
         )
         gains[name] = (
             None
@@ -218,25 +217,18 @@ def _against(data: RunData, name: str, reference: str) -> dict[str, Any]:
         if not pairs:
             continue
         test = mcnemar([a for a, _ in pairs], [b for _, b in pairs])
-        difference = paired_bootstrap(
-            [float(a) for a, _ in pairs], [float(b) for _, b in pairs], seed=data.experiment.seed
-        )
-        result[half] = {"mcnemar": test._asdict(), "accuracy_difference": _plain(difference)}
+        difference = paired_mean([float(a) for a, _ in pairs], [float(b) for _, b in pairs], seed=data.experiment.seed)
+        result[half] = {"mcnemar": test._asdict(), "accuracy_difference": difference.to_json()}
     return result
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {key: _plain(entry) for key, entry in value._asdict().items()}
-    return value
 
 
 def _blind(experiment: Experiment, exam: FrozenExam) -> Any:
     if experiment.detection is None:
         return None
     texts = exam_texts(exam.items, exam.leaked, experiment.detection.formats[0], experiment.leak_format)
-    return blind_baseline(texts, seed=experiment.seed)
+    return blind_baseline(texts, seed=experiment.seed, by_design=experiment.leaked_items == "half")
 
 
 def _blind_json(blind: Any) -> dict[str, Any]:
-    return {"auc": blind.auc, "auc_ci": blind.auc_ci, "fair": blind.fair, "n": blind.n, "reason": blind.reason}
+    kept = ("auc", "auc_ci", "fair", "by_design", "n", "reason", "doubt")
+    return {key: getattr(blind, key) for key in kept}
