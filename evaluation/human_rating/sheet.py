@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from evaluation.benchmarks.reading import Place, csv_rows, decode, read_bytes
 from evaluation.human_rating.conversations import Conversation
+from evaluation.show.table import defused
 
 FIXED = ("id", "context", "question", "reply")
 SCALE = (1, 2, 3, 4)
@@ -27,7 +28,6 @@ Ratings = dict[str, dict[str, int]]
 ValueT = TypeVar("ValueT")
 
 # What a spreadsheet program may take for the beginning of a formula (OWASP, CSV injection), full-width forms included.
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 
 class Row(NamedTuple):
@@ -83,12 +83,6 @@ def sheet_text(header: Sequence[str], rows: Iterable[Sequence[Any]], blank: Sequ
     writer.writerow([*header, *blank])
     writer.writerows([*(defused(str(cell)) for cell in row), *[""] * len(blank)] for row in rows)
     return "\ufeff" + stream.getvalue()
-
-
-def defused(text: str) -> str:
-    """The text as a cell that no spreadsheet program computes. NUL, which some can't read, becomes U+FFFD."""
-    text = text.replace("\0", "\ufffd")
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def key_rows(chosen: Mapping[str, Conversation]) -> list[dict[str, Any]]:

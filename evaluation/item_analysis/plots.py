@@ -72,7 +72,7 @@ def items_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     import csv
     import io
 
-    from evaluation.human_rating.sheet import defused
+    from evaluation.show.table import defused
 
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -84,3 +86,9 @@ def figure(value: float | None, interval: Sequence[float] | None, scale: float, 
         return Cell(f"{text} ({note})" if note else text, value, digits=digits)
     low, high = interval[0] * scale, interval[1] * scale
     return Cell(f"{text} [{low:.{digits}f}, {high:.{digits}f}]", value, low, high, digits)
+
+
+def defused(text: str) -> str:
+    """The text as a cell that no spreadsheet program computes. NUL, which some can't read, becomes U+FFFD."""
+    text = text.replace("\0", "\ufffd")
+    return f"'{text}" if text.startswith(_FORMULA) else text
