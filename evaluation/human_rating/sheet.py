@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from evaluation.benchmarks.reading import Place, csv_rows, decode, read_bytes
 from evaluation.human_rating.conversations import Conversation
-from evaluation.show.table import defused
+from evaluation.show.table import FORMULA, defused
 
 FIXED = ("id", "context", "question", "reply")
 SCALE = (1, 2, 3, 4)
@@ -108,7 +108,7 @@ def key_rows(chosen: Mapping[str, Conversation]) -> list[dict[str, Any]]:
 def check_annotators(names: Sequence[str], taken: Sequence[str] = FIXED) -> None:
     """ValueError for a name that is blank, repeated, a column's already, or would be a formula."""
     for index, name in enumerate(names):
-        if not name.strip() or name in taken or name in names[:index] or name.startswith((*_FORMULA, "'")):
+        if not name.strip() or name in taken or name in names[:index] or name.startswith((*FORMULA, "'")):
             raise ValueError(
                 f"annotator {name!r}: the name must be a text of its own that is none of {', '.join(taken)} and does "
                 "not begin with = + - @ or an apostrophe"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 
 @dataclass(frozen=True)
@@ -91,4 +91,4 @@ def figure(value: float | None, interval: Sequence[float] | None, scale: float, 
 def defused(text: str) -> str:
     """The text as a cell that no spreadsheet program computes. NUL, which some can't read, becomes U+FFFD."""
     text = text.replace("\0", "\ufffd")
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(FORMULA) else text
