@@ -11,9 +11,9 @@ prompt's ``1 to 4`` repeated) is no verdict.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
-from evaluation.asking.form import json_objects
+from evaluation.asking.form import objects_in
 from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, Verdict, verdict_of
 from evaluation.templates import one_line, well_formed
 
@@ -54,12 +54,13 @@ def parse_free(text: str, *, cut: bool = False) -> Verdict | None:
     """The verdict, or None where there is none or more than one. It needs an overall score; an aspect without one is
     None, and without a decision the interview goes on. cut: the word that max_tokens broke off in does not count."""
     lines = [line for line in well_formed(text).splitlines() if not _QUOTED.match(line)]
-    said = "\n".join(lines)
+    own = "\n".join(lines)
     try:
-        embedded, rest = _embedded_json(said if not cut else re.sub(r"[^\s{}]+\Z", "", said))
+        said, rest = objects_in(re.sub(r"[^\s{}]+\Z", "", own) if cut else own, verdict_of, inside=True)
     except ValueError:
         return None
-    sections = _sections(rest)
+    embedded = [verdict for place, verdict in enumerate(said) if verdict not in said[:place]]
+    sections = _sections("".join(rest))
     try:
         scores = {name: _score(sections.get(name, [])) for name in (*ASPECTS, "overall")}
         stop = _decision(sections)
@@ -140,22 +141,3 @@ def _reason(sections: list[list[str]]) -> str:
 def _first(section: list[str]) -> str:
     """The first line that isn't empty."""
     return next((line for line in section if line.strip()), "")
-
-
-def _embedded_json(text: str) -> tuple[list[Verdict], str]:
-    """The different verdicts that stand in the text as JSON objects, and the text without them. ValueError for a text
-    with too many places that look like one."""
-    found: list[Verdict] = []
-    rest, done = "", 0
-    for verdict, begin, end in json_objects(text, _verdict_or_none):
-        if verdict not in found:
-            found.append(verdict)
-        rest, done = rest + text[done : max(done, begin)], end
-    return found, rest + text[done:]
-
-
-def _verdict_or_none(value: Any) -> Verdict | None:
-    try:
-        return verdict_of(value)
-    except ValueError:
-        return None

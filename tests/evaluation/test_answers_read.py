@@ -118,9 +118,9 @@ def test_a_hostile_reply_is_read_in_time(piece: str) -> None:
     for row in ({"form": "letter"}, {"form": "number"}, {"form": "option"}, {"form": "words", "key": "yes"}):
         item = asked({"value": None, **row})
         for reply in (text, f"Answer: {text}", f"{text} B"):
-            begun = time.perf_counter()
+            begun = time.process_time()
             extract_answer(reply, item)
-            assert time.perf_counter() - begun < 1
+            assert time.process_time() - begun < 1
 
 
 WALK = "Let's go through the options.\nA. It does not fit.\nB. This one fits.\nC. It does not fit.\n\nAnswer: {}"
