@@ -7,7 +7,7 @@ A block is a dict: ``{"t": "say", "who", "x", "n"}`` something said, with a note
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evaluation.items import LETTERS, Item
@@ -50,8 +50,23 @@ def _static(record: Mapping[str, Any]) -> list[Block]:
             rows.append([letter, value, ", ".join(marks)])
         found.append({"t": "bars", "who": "log-likelihood of each option, nats", "rows": rows})
     read = record["prediction"] if record["prediction"] is not None else "nothing"
-    found.append(say("result", f"{record['status']}: read {read}, key {record['answer']}"))
+    result = f"{record['status']}: read {read}, key {record['answer']}"
+    found.append(say("result", "; ".join([result, *_notes(record)])))
     return found
+
+
+def _notes(record: Mapping[str, Any]) -> Iterator[str]:
+    """What else became of a static item; nothing of most."""
+    if tied := record.get("tied"):
+        yield f"{', '.join(tied)} are equally probable and earn {record.get('credit', 0.0):.3g}"
+    if cut := record.get("cut"):
+        yield f"the item is {cut} tokens longer than the context"
+    elif record["status"] == "unscored":
+        yield "the item is longer than the context"
+    if dropped := record.get("exemplars_dropped"):
+        yield f"{dropped} exemplars did not fit"
+    if copies := record.get("exemplar_copies"):
+        yield f"{copies} copies of it in the pool were no exemplars"
 
 
 def _mt_bench(record: Mapping[str, Any]) -> list[Block]:

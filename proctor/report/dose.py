@@ -15,6 +15,7 @@ from evaluation.statistics import paired_bootstrap
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import repeats_of
 from proctor.report.contamination import HEADLINE
+from proctor.report.item_score import earned_by_both
 from proctor.report.summary import Rows, records, same_order
 from proctor.run_folder.run import RunFolder
 
@@ -98,11 +99,7 @@ def _accuracy(run: RunFolder, name: str, other: str | None) -> dict[str, Any]:
 
 
 def _difference(mine: Rows, theirs: Rows, half: str, seed: int) -> dict[str, Any] | None:
-    pairs = [
-        (float(bool(a["correct"])), float(bool(b["correct"])))
-        for a, b in zip(mine, theirs, strict=True)
-        if a["half"] == half
-    ]
+    pairs = earned_by_both(mine, theirs, half)
     found = paired_bootstrap([a for a, _ in pairs], [b for _, b in pairs], seed=seed)
     return None if found is None else {"value": found.mean, "ci": [*found.interval]}
 

@@ -18,6 +18,7 @@ from evaluation.statistics import mcnemar, paired_bootstrap
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL
 from proctor.experiment.sections import ExamConfig
+from proctor.report.item_score import earned_by_both
 from proctor.report.paired import auc_difference, gap_difference, paired
 from proctor.run_folder.run import RunFolder
 from serving.files import read_json, read_jsonl
@@ -301,15 +302,12 @@ def _against(run: RunFolder, name: str, reference: str) -> dict[str, Any]:
     if mine is None or theirs is None or not same_order(mine, theirs):
         return result
     for half in ("leaked", "untouched"):
-        pairs = [
-            (bool(a["correct"]), bool(b["correct"])) for a, b in zip(mine, theirs, strict=True) if a["half"] == half
-        ]
+        pairs = earned_by_both(mine, theirs, half)
         if not pairs:
             continue
-        test = mcnemar([a for a, _ in pairs], [b for _, b in pairs])
-        difference = paired_bootstrap(
-            [float(a) for a, _ in pairs], [float(b) for _, b in pairs], seed=run.experiment.seed
-        )
+        plain = [(bool(a), bool(b)) for a, b in pairs if {a, b} <= {0.0, 1.0}]  # a tie is neither right nor wrong
+        test = mcnemar([a for a, _ in plain], [b for _, b in plain])
+        difference = paired_bootstrap([a for a, _ in pairs], [b for _, b in pairs], seed=run.experiment.seed)
         result[half] = {"mcnemar": test._asdict(), "accuracy_difference": _plain(difference)}
     return result
 

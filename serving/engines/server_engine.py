@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from serving.endpoint import Endpoint, failure_file, read_endpoint, read_key, safe_address
 from serving.engines.base import EngineError, ServerGone
-from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
+from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, marked, prepare
 from serving.model.adapters import limits
 from serving.model.fingerprint import ModelError, fingerprint, resolve_model
 from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
-from serving.rendering import Rendered, render_with_continuation
+from serving.rendering import Rendered, last_tokens, render_with_continuation
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 """Seconds between tries: doubled from the first to the longest, and up to a quarter more, by chance."""
@@ -126,6 +126,8 @@ class ServerEngine:
             return completion(self._spec, request, ready, "", "context", 0)
         sampling = request.sampling
         extra: dict[str, Any] = {"stop_token_ids": self._end_ids}
+        if ready.tag_ids is not None:
+            extra["return_token_ids"] = True
         if request.schema:
             extra["structured_outputs"] = {"json": request.schema}
         answer = self._ask(
@@ -139,13 +141,20 @@ class ServerEngine:
         )
         choice = answer.choices[0]
         reason = "stop" if choice.finish_reason == "stop" else "length"
-        return completion(self._spec, request, ready, choice.text, reason, answer.usage.completion_tokens)  # type: ignore[arg-type]
+        said = choice.model_dump().get("token_ids") if ready.tag_ids is not None else None
+        if ready.tag_ids is not None and said is None:
+            raise EngineError(
+                f"the server of {self._spec.path} sends no token ids, by which this model's reasoning tags "
+                f"({', '.join(self._spec.reasoning_tags or ())}) are told: serve it with a newer vLLM"
+            )
+        text = marked(self._tokenizer, ready, said, self._end_ids) or choice.text
+        return completion(self._spec, request, ready, text, reason, answer.usage.completion_tokens)  # type: ignore[arg-type]
 
     def _table(self, request: ScoreRequest) -> TokenScores:
         bos = request.bos if request.bos != "model" else self._spec.bos
         text: Rendered = render_with_continuation(self._tokenizer, request.prompt, request.continuation, bos=bos)
-        cut = max(0, len(text.ids) - (self._max_length - 1))
-        ids, segments = text.ids[cut:], text.segments[cut:]
+        kept, cut = last_tokens(text, self._max_length - 1)
+        ids, segments = kept.ids, kept.segments
         if len(ids) < 2:
             return TokenScores(ids=(), logprobs=(), segments=(), dropped=cut)
         extra = {"prompt_logprobs": 0}

@@ -20,7 +20,7 @@ from serving.model.folder import ModelError as ModelError
 from serving.model.folder import check_model_folder as check_model_folder
 from serving.model.spec import ModelSpec
 
-RENDERING_VERSION = 3
+RENDERING_VERSION = 4
 """Raised when serving/rendering.py gives other ids for the same conversation, or an engine other bits for them."""
 
 _SMALL = ("*.json", "*.jinja", "*.model", "*.txt")
