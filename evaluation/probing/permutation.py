@@ -102,7 +102,7 @@ def _letters(options: int) -> re.Pattern[str]:
         rf"[非不除仅只僅选選项項]\s*(?:了|有|是)?\s*{one}",
         rf"{start}{one}\s*(?:选项|選項|项|項|都|以外|のみ|だけ|만)",
         rf"^\W*{one}\s+(?i:only|alone|is|are|above|nur|seulement|s[oó]lo|только)\b",
-        rf"^\W*(?:[{upper}{lower}]|[{upper}]{{2,{options}}})\W*$",
+        rf"^\W*(?:[{upper}{lower}]|[{upper}]{{2,}})\W*$",
     ]
     return re.compile("|".join(forms))
 
