@@ -214,7 +214,7 @@ class Static:
 
         ``tied``: items whose best options are equally probable. ``overlong``: items longer than the context, unless
         they are scored (``cut_and_scored``). ``unscored``: overlong ones and those without finite likelihoods.
-        ``fewer_exemplars``: items with fewer exemplars than asked for; ``exemplar_copies``: those with copies of
+        ``fewer_exemplars``: scored items whose first exemplars did not fit; ``exemplar_copies``: those with copies of
         themselves in the pool, left out. ``chance`` is the mean of 1 / options over the same items as the accuracy
         (0 for an open question). ``acc_norm`` and ``acc_bytes`` in mode cloze only. Per subject the same figures.
         Wilson's interval takes the credit of tied items as successes.
@@ -245,7 +245,7 @@ def _figures(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "unscored": n - known + sum(r["status"] == "unparsable" and r["mode"] != "generate" for r in records),
         "overlong": n - known,
         "cut_and_scored": sum("cut" in record for record in examined),
-        "fewer_exemplars": sum("exemplars_dropped" in record for record in records),
+        "fewer_exemplars": sum("exemplars_dropped" in record for record in examined),
         "exemplar_copies": sum("exemplar_copies" in record for record in records),
         "chance": math.fsum(1 / r["options"] for r in examined if r["options"]) / known if known else None,
     }
