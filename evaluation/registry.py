@@ -10,9 +10,7 @@ from serving.named import lookup
 
 if TYPE_CHECKING:
     from evaluation.items import Item
-    from evaluation.protocol import ExamBuilder, ExamProtocol, GroupProtocol
-
-    WithOptions = type[ExamProtocol] | type[GroupProtocol] | type[ExamBuilder]
+    from evaluation.protocol import ExamProtocol, GroupProtocol
 
 PROTOCOLS = {
     "static": "evaluation.static:Static",

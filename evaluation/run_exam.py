@@ -21,6 +21,8 @@ Report = Callable[[int, int, str], None]
 """(done, total, note): progress of a stage."""
 
 SINGLE_STEP = {"static", "prefilter"}
+FULL_WAVE = 64
+"""Dialogues in a wave from which on two waves at once are faster than one twice as large (design: the cost model)."""
 
 
 def examine(
@@ -89,7 +91,8 @@ def converse(
         report(done, len(dialogues), doing)
 
     with Cast(models, ledger=ledger, mode=mode, on_start=note) as cast:
-        records = run_dialogues(dialogues, cast, wave=wave, on_done=finished)
+        flight = 2 if cast.side_by_side and wave >= FULL_WAVE else 1
+        records = run_dialogues(dialogues, cast, wave=wave, waves_in_flight=flight, on_done=finished)
         usage = {role: asdict(value) for role, value in cast.usage.items()}
     ledger.close()
     write_json(folder / "usage.json", {"roles": usage, "ledger_bad_lines": ledger.bad_lines, "wave": wave})

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from serving import ledger as codec
-from serving.records import Completion, Message, Prompt, Request, Sampling, ScoreRequest, TokenScores
+from serving.files import naming
+from serving.records import Completion, Prompt, Request, ScoreRequest, TokenScores
 
 SCHEMA = 1
 Answer = Completion | TokenScores
@@ -128,10 +129,11 @@ class Ledger:
         data = _line(line)
         stream = self._open()
         offset = stream.tell()
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
         assert self._path is not None
+        with naming(self._path):
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
         self._note(batch, keys, self._path, offset, len(data))
 
     def close(self) -> None:
@@ -146,7 +148,8 @@ class Ledger:
             name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}.jsonl"
             self._path = self.folder / name
             self._stream = self._path.open("xb")
-            self._stream.write(_line({"schema": SCHEMA, "created": int(time.time())}))
+            with naming(self._path):
+                self._stream.write(_line({"schema": SCHEMA, "created": int(time.time())}))
         return self._stream
 
     def _note(self, batch: str, keys: Sequence[str], path: Path, offset: int, length: int) -> None:
@@ -216,10 +219,6 @@ def _encode_prompt(prompt: Prompt) -> Any:
     return prompt if isinstance(prompt, str) else [[m.role, m.content] for m in prompt]
 
 
-def _decode_prompt(value: Any) -> Prompt:
-    return value if isinstance(value, str) else tuple(Message(role=role, content=content) for role, content in value)
-
-
 def encode_request(request: Request | ScoreRequest) -> dict[str, Any]:
     row = _fields(request) | {"prompt": _encode_prompt(request.prompt)}
     if isinstance(request, Request):
@@ -227,14 +226,6 @@ def encode_request(request: Request | ScoreRequest) -> dict[str, Any]:
         numbers = {"temperature": float(sampling.temperature), "top_p": float(sampling.top_p)}  # 0 and 0.0: one key
         return row | {"sampling": _fields(sampling) | numbers | {"stop": list(sampling.stop)}}
     return row
-
-
-def decode_request(row: dict[str, Any]) -> Request | ScoreRequest:
-    row = row | {"prompt": _decode_prompt(row["prompt"])}
-    if "sampling" in row:
-        sampling = Sampling(**{**row["sampling"], "stop": tuple(row["sampling"]["stop"])})
-        return Request(**{**row, "sampling": sampling})
-    return ScoreRequest(**row)
 
 
 def encode_answer(answer: Completion | TokenScores) -> dict[str, Any]:

@@ -96,9 +96,13 @@ class Cast(AbstractContextManager["Cast"]):
     def fingerprint(self, role: str, kind: Kind) -> str:
         return self._place(role, kind).fingerprint
 
-    def same_engine(self, first: str, second: str, kind: Kind = "generate") -> bool:
-        """Whether two roles are answered by the same weights on the same engine."""
-        return self._place(first, kind).fingerprint == self._place(second, kind).fingerprint
+    @property
+    def side_by_side(self) -> bool:
+        """Whether the roles generate on several engines that a GPU machine keeps open at once: then a second wave keeps
+        the one busy while the other is asked. On a CPU they share the cores, and nothing is won."""
+        seats = {id(place.seat): place.seat for (_, kind), place in self._by_role.items() if kind == "generate"}
+        shares = sum(seat.spec.memory_share for seat in seats.values() if seat.spec.engine != "server")
+        return len(seats) > 1 and not self._on_cpu and shares <= 1.0
 
     def answer(self, role: str, requests: Sequence[Request] | Sequence[ScoreRequest]) -> list[Answer]:
         """Answers a batch, order kept. Identical requests are computed once; answers are on disk before returning."""

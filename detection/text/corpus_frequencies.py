@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 
 from detection.text.corpus import corpus_blocks, corpus_files
 from serving.engines.common import load_tokenizer
+from serving.files import write_text
 from serving.model.embedded import cache_folder
 from serving.model.fingerprint import file_hash, resolve_model
 from serving.model.spec import ModelSpec
@@ -118,7 +118,4 @@ def _read(file: Path) -> Frequencies | None:
 def _write(file: Path, found: Frequencies) -> None:
     row = {"total": found.total, "vocabulary": found.vocabulary, "counts": dict(sorted(found.counts.items()))}
     with contextlib.suppress(OSError):  # a cache folder that can't be written costs time, nothing else
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f"{file.name}.{os.getpid()}")
-        partial.write_text(json.dumps(row), encoding="ascii")
-        partial.replace(file)
+        write_text(file, json.dumps(row))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -58,6 +59,15 @@ class Benchmark:
             shown = "; ".join(_first(self.padded))
             found.append(f"{len(self.padded)} items without the N/A or null among their options: {shown}")
         return found
+
+
+def dev_split(format: str) -> str | None:
+    """The split of a format's own path that is made for exemplars (``DEV_SPLIT`` of its module), None if there is none.
+    ValueError for an unknown format."""
+    found: str | None = getattr(
+        import_module(lookup(FORMATS, format, "benchmark format").__module__), "DEV_SPLIT", None
+    )
+    return found
 
 
 def formats() -> tuple[str, ...]:

@@ -19,9 +19,6 @@ from evaluation.items import Item
 from serving.model.fingerprint import file_hash
 from serving.settings import Strict
 
-WITH_DEV = ("embedded", "mmlu", "ceval")
-"""Formats whose own path has a split dev, made for exemplars."""
-
 
 def read_benchmark(config: BenchmarkConfig) -> benchmarks.Benchmark:
     """All of a benchmark's items, and what is amiss with them."""
@@ -39,10 +36,10 @@ def exemplar_pool(config: BenchmarkConfig, items: Sequence[Item]) -> list[Item]:
     """
     own = _path(config.path)
     single = own is not None and own.is_file() and own.suffix.lower() != ".zip"
-    if config.exemplars is None and (config.format not in WITH_DEV or single):
+    if config.exemplars is None and (benchmarks.dev_split(config.format) is None or single):
         return []
     path = config.path if config.exemplars is None else config.exemplars
-    split = config.exemplar_split or ("dev" if config.exemplars is None else None)
+    split = config.exemplar_split or (benchmarks.dev_split(config.format) if config.exemplars is None else None)
     kind = config.exemplar_format or config.format
     columns = config.columns if kind == config.format else None
     pool = benchmarks.load(kind, _path(path), split=split, duplicates="report", columns=columns)

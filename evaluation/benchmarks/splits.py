@@ -68,18 +68,6 @@ def draw(items: Sequence[Item], n: int, seed: int) -> list[Item]:
     return [item for item in items if item.id in drawn]
 
 
-def select(items: Sequence[Item], ids: Iterable[str]) -> list[Item]:
-    """The items with these ids, in the order of ``items``. ValueError for an id that no item has."""
-    wanted = set(ids)
-    chosen = [item for item in items if item.id in wanted]
-    unknown = sorted(wanted - {item.id for item in chosen})
-    if unknown:
-        raise ValueError(
-            f"{len(unknown)} ids are not in the exam, the first is {unknown[0]!r}; was another exam frozen?"
-        )
-    return chosen
-
-
 def exemplars_for(item: Item, pool: Sequence[Item], k: int, seed: int) -> list[Item]:
     """``k`` exemplars: the same, in the same order, for all items of a subject.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from evaluation.asking.form import DECODER
+from evaluation.asking.form import objects_in
 from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, Verdict, verdict_of
 from evaluation.templates import one_line, well_formed
 
@@ -54,8 +54,9 @@ def parse_free(text: str) -> Verdict | None:
     """The verdict, or None where there is none or more than one. It needs an overall score; an aspect without one is
     None, and without a decision the interview goes on."""
     lines = [line for line in well_formed(text).splitlines() if not _QUOTED.match(line)]
-    embedded, rest = _embedded_json("\n".join(lines))
-    sections = _sections(rest)
+    said, rest = objects_in("\n".join(lines), verdict_of, inside=True)
+    embedded = [verdict for place, verdict in enumerate(said) if verdict not in said[:place]]
+    sections = _sections("".join(rest))
     try:
         scores = {name: _score(sections.get(name, [])) for name in (*ASPECTS, "overall")}
         stop = _decision(sections)
@@ -136,20 +137,3 @@ def _reason(sections: list[list[str]]) -> str:
 def _first(section: list[str]) -> str:
     """The first line that isn't empty."""
     return next((line for line in section if line.strip()), "")
-
-
-def _embedded_json(text: str) -> tuple[list[Verdict], str]:
-    """The different verdicts that stand in the text as JSON objects, and the text without them."""
-    found: list[Verdict] = []
-    rest, done, position = "", 0, text.find("{")
-    while position >= 0:
-        try:
-            value, end = DECODER.raw_decode(text, position)
-            verdict = verdict_of(value)
-        except (ValueError, RecursionError):
-            position = text.find("{", position + 1)
-        else:
-            if verdict not in found:
-                found.append(verdict)
-            rest, done, position = rest + text[done:position], end, text.find("{", end)
-    return found, rest + text[done:]

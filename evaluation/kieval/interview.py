@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from evaluation.items import Item
 from evaluation.kieval import prompts as prompts
 from evaluation.kieval.conversation import Conversation
-from evaluation.kieval.judge import judge, majority
+from evaluation.kieval.judge import judge
 from evaluation.kieval.options import KIEvalOptions
 from evaluation.kieval.prompts import ask_as_candidate, opening, read_answer
 from evaluation.kieval.scores import ablations, paper, released, summarise
@@ -42,7 +42,7 @@ class KIEval:
     """
 
     name: ClassVar[str] = "kieval"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     roles: ClassVar[tuple[str, ...]] = ("candidate", "interactor", "evaluator")
     Options: ClassVar[type[ProtocolOptions]] = KIEvalOptions
 
@@ -74,12 +74,8 @@ class KIEval:
                 break
             turn = prompts.Turn(question=question, reply=reply)
             turns.append(turn)
-            judgement = yield from judge(conversation, options, seed=self.seed, step=f"kieval/verdict/{len(turns)}")
-            turn.verdict = majority([vote.verdict for vote in judgement.votes if vote.verdict])
-            turn.attempts = judgement.attempts
-            turn.votes = judgement.to_json()
-            turn.dropped = dict(conversation.dropped)
-            if not judgement.fits:
+            fits = yield from judge(conversation, options, seed=self.seed, step=f"kieval/verdict/{len(turns)}")
+            if not fits:
                 stop_reason = "context"
             elif turn.verdict is not None and turn.verdict.stop and options.early_stop:
                 stop_reason = turn.verdict.reason if turn.verdict.reason != "none" else "unstated"
@@ -157,7 +153,7 @@ class KIEval:
         }
 
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The set's figures (``kieval_summary``)."""
+        """The set's figures (``scores.summarise``)."""
         return summarise(records, roles=self.roles, seed=self.seed)
 
     def prompt_hashes(self) -> dict[str, str]:

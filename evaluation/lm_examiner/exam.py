@@ -15,8 +15,7 @@ from pydantic import Field
 
 from evaluation.items import Item
 from evaluation.lm_examiner import answering, levels, prompts
-from evaluation.lm_examiner.likert import FULL
-from evaluation.lm_examiner.marking import ExaminerOptions, mark, marks_row
+from evaluation.lm_examiner.marking import FULL, ExaminerOptions, mark, marks_row
 from evaluation.lm_examiner.marks import by, by_level, figures
 from evaluation.lm_examiner.questions import find_questions, question_word
 from evaluation.protocol import ProtocolOptions, Record
@@ -55,7 +54,7 @@ class LMExaminer:
     """
 
     name: ClassVar[str] = "lm_examiner"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "examiner")
     Options: ClassVar[type[ProtocolOptions]] = LMExaminerProtocolOptions
 

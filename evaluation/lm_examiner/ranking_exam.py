@@ -21,7 +21,7 @@ EXAMINER = "examiner"
 
 
 class RankingOptions(GroupOptions):
-    """Those of every group (``evaluation.lm_examiner.group``), and:
+    """Those of every group (``evaluation.lm_examiner.answering``), and:
 
     schedule: ``merge_sort`` or ``all_pairs``, per question
     """

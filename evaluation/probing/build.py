@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from evaluation.asking.together import together
+from evaluation.asking.until_read import together
 from evaluation.items import Item
 from evaluation.probing import agent
 from evaluation.probing.agent import Loop, Stage
@@ -30,7 +30,7 @@ class ProbingOptions(ProtocolOptions):
     on_rejection: ``feedback`` tells the agent why its last attempt was turned down; ``resample`` only asks again
     max_growth: how many times longer than before a text may become
     prober_tokens: of one attempt
-    verdict, comment_length, retries: of the judge, as in every judge's options (``evaluation.protocols.judging``)
+    verdict, comment_length, retries: of the judge, as in every judge's options (``evaluation.asking.verdict``)
     augment: also make the set ``variants``: every accepted version of each item, for the recipe ``augmented`` to train
         on beside the items themselves
     """

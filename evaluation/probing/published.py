@@ -13,8 +13,6 @@ FIGURES: dict[str, tuple[tuple[float, float], ...]] = {
     "bbh": ((88.53, 87.78), (54.67, 49.73), (65.47, 60.00), (55.47, 52.49), (53.47, 40.53), (38.53, 38.22)),
 }
 CORRELATIONS = {"LU-PS": (0.994, 0.986, 0.939), "LU-DK": (0.986, 0.972, 0.909), "PS-DK": (0.986, 0.979, 0.909)}
-OT_PF = {"Llama2-70b": 28, "Mixtral": 25, "Yi-34b": 23, "GPT-4-Turbo": 13}
-"""Share (%) of items right as published and wrong as probed."""
 HUMAN = {"same": 0.94, "right": 0.97}
 
 

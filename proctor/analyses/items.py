@@ -42,7 +42,7 @@ class ItemAnalysis:
     """The figures of ``proctor analyse``, over the exams of one experiment."""
 
     name: ClassVar[str] = "items"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     Options: ClassVar[type[BaseModel]] = ItemOptions
     figure: ClassVar[str] = "set"
 

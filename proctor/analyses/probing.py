@@ -45,7 +45,7 @@ class ProbingAnalysis:
     """The figures of ``proctor probing compare``, over the exams of one experiment."""
 
     name: ClassVar[str] = "probing"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     Options: ClassVar[type[BaseModel]] = ProbingOptions
     figure: ClassVar[str] = "judge"
 

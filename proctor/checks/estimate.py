@@ -26,9 +26,6 @@ from proctor.runner.plan import plan
 from serving.files import read_json
 from serving.model.spec import ModelSpec
 
-MODELS_ASKED_BY = ("prefilter", "detect")
-"""Kinds of stages besides exams that ask models."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:

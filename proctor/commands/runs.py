@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proctor.runner.interruption import Interruption
+
 if TYPE_CHECKING:
     from proctor.run_folder.run import RunFolder
 
 Override = Annotated[list[str], typer.Option("-s", "--set", help="Override a key: -s key.sub=value (repeatable).")]
+Share = Annotated[
+    bool, typer.Option("--share", envvar="PROCTOR_SHARE", help="Let others of this machine read the run folder.")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME by default.")]
 ExperimentFile = Annotated[Path, typer.Argument(metavar="EXPERIMENT", help="Experiment file (YAML).")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
@@ -25,6 +30,7 @@ def run(
     limit: Annotated[int | None, typer.Option(help="Only so many items of the benchmark.")] = None,
     out: Out = None,
     gpus: Annotated[str | None, typer.Option(help="Devices to share out: independent stages side by side.")] = None,
+    share: Share = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, list the stages, run nothing.")] = False,
 ) -> None:
     """Run an experiment, or what is missing of it."""
@@ -36,6 +42,7 @@ def run(
     from proctor.runner.local import run_all
     from proctor.runner.plan import find, plan, states
     from proctor.runner.several_gpus import check_devices, read_devices, run_side_by_side
+    from serving.files import output_folder
 
     began = time.monotonic()
     changes = [*overrides, *([f"benchmark.limit={limit}"] if limit is not None else [])]
@@ -67,6 +74,8 @@ def run(
             print(f"  {state.stage.name:28} {state.state}")
         return
     signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGUSR1, _as_interrupt)
+    output_folder(folder, share=share)
     with StageFolder(folder).lock():  # one runner per run folder: a second one would change the experiment under it
         made = create(folder, loaded)
         write_environment(made.path, loaded)
@@ -90,7 +99,8 @@ def _as_interrupt(*_: object) -> None:
     """Once: ``timeout`` and batch systems send it to the command and to its whole group, and a second one must not cut
     short the wait for the stage's checkpoint."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    raise Interruption
 
 
 def status(run: RunPath) -> None:

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from proctor.runner.interruption import Interruption
+
 LOOK_EVERY_S = 5.0
 ASK_SLURM_EVERY_S = 15.0
 """How often it is looked whether a stage still needs the server; in a job, where SLURM is asked, less often."""
@@ -19,12 +21,13 @@ def serve(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Entries of the experiment's models.")],
     run: Annotated[Path, typer.Option("--run", metavar="RUN", help="Run folder, made by 'proctor run' or 'submit'.")],
     host: Annotated[
-        str,
+        str | None,
         typer.Option(
             envvar="PROCTOR_SERVE_HOST",
-            help="Address to listen on: loopback, a private one, or 'node' (this machine's own private one).",
+            help="Address to listen on where other machines ask: a private one, or 'node' (this machine's own). "
+            "By default a Unix socket in RUN, for stages on this machine.",
         ),
-    ] = "127.0.0.1",
+    ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Go on when no stage needs it any more.")] = False,
 ) -> None:
     """Serve a model (engine: server), or several adapters of one base, to the stages of a run."""
@@ -57,7 +60,7 @@ def serve(
     def stop(*_: object) -> None:  # SLURM's warning before the time limit: the job goes back to the queue
         nonlocal asked_to_stop
         asked_to_stop = True
-        raise KeyboardInterrupt
+        raise Interruption
 
     signal.signal(signal.SIGTERM, _as_interrupt)
     signal.signal(signal.SIGUSR1, stop)
@@ -99,4 +102,4 @@ def _say(text: str) -> None:
 
 
 def _as_interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    raise Interruption

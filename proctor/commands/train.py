@@ -40,7 +40,7 @@ def train(
     from proctor.checks.experiment import check_model
     from proctor.commands.options import key_values, model_spec, refuse_reserved
     from proctor.run_folder.single import check_folder
-    from serving.files import readable, write_jsonl
+    from serving.files import output_folder, readable, write_jsonl
     from serving.model.fingerprint import resolve_model
     from serving.settings import validate
     from training.build import build_candidate, check_candidate
@@ -73,6 +73,7 @@ def train(
             raise ValueError(f"--out {out} is not empty and holds no candidate; choose another folder")
         if any("items.jsonl" not in entry.name for entry in (out / "exam").glob("*")):
             raise ValueError(f"{out / 'exam'} holds other files than this command's; choose another folder")
+    output_folder(out)
     write_jsonl(file, rows)
     manifest = build_candidate(job, out)
     print(

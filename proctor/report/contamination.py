@@ -9,7 +9,6 @@ from evaluation.show.table import Cell, Table, _with, figure, with_best
 HEADLINE = "min_k@20"
 HEADLINES = ("accuracy", "score", "win_rate", "full_marks_share")
 """The figure of a protocol's summary that stands for it, the first that it has; ``<name>_interval`` is its interval."""
-TABLED = ("static", "kieval")
 
 
 class Column(NamedTuple):
@@ -62,7 +61,8 @@ def _cell(c: dict[str, Any], column: Column) -> Cell:
     if column.key == "auc":
         auc = c["detection"].get(HEADLINE) or {}
         return figure(auc.get("auc"), auc.get("auc_ci"), column.scale, column.digits)
-    return figure(c.get(column.key), c.get(f"{column.key}_ci"), column.scale, column.digits)
+    note = c.get(f"{column.key}_ci_note", "")
+    return figure(c.get(column.key), c.get(f"{column.key}_ci"), column.scale, column.digits, note)
 
 
 def contamination(summary: dict[str, Any], tabled: dict[str, str | None]) -> Table:
@@ -87,7 +87,9 @@ def contamination(summary: dict[str, Any], tabled: dict[str, str | None]) -> Tab
             c = summary["candidates"][name]
             metrics = c["exams"].get(exam, {}).get(half, {})
             scale, digits = (100, 1) if key != "score" else (1, 2)
-            cell = figure(metrics.get(key), metrics.get(f"{key}_interval"), scale, digits)
+            cell = figure(
+                metrics.get(key), metrics.get(f"{key}_interval"), scale, digits, metrics.get(f"{key}_interval_note", "")
+            )
             found = c.get("differences", {}).get(f"{exam}/{half}")
             row.insert(position, _with(cell, significant=bool(found and found["significant"])))
         position += 1

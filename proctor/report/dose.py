@@ -2,16 +2,16 @@
 
 Passes are a recipe's ``repeats``; Normal has 0. A gain is paired with Normal, item by item; a washed candidate is
 paired with the one it was made from; every other cheater's AUC with that of the PT-cheater of most passes. All
-intervals are 95%, by bootstrap over the items (texts).
+intervals are 95%, over the items (texts).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from detection.statistics.bootstrap import paired_difference
+from detection.statistics.gain import paired_difference
 from evaluation.show.table import Cell, Table, figure
-from evaluation.statistics import paired_bootstrap
+from evaluation.statistics import paired_mean
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import repeats_of
 from proctor.report.contamination import HEADLINE
@@ -67,12 +67,16 @@ def table(rows: list[dict[str, Any]]) -> Table:
         cells += [_cell(row[key], 1, 2) for key in ("auc", "auc_over_base", "auc_against_pt")]
         cells += [_cell(row["since_origin"].get(exam, {}).get("leaked"), 100, 1) for exam in exams[:1]]
         body.append([*cells, _cell(row["auc_since_origin"], 1, 2)])
-    caption = "Gains in points against Normal, item by item, by paired bootstrap; passes over the leaked items."
+    caption = "Gains in points against Normal, item by item; passes over the leaked items."
     return Table("dose_response", caption, tuple(header), body)
 
 
 def _cell(measured: dict[str, Any] | None, scale: float, digits: int) -> Cell:
-    return Cell("-") if measured is None else figure(measured["value"], measured["ci"], scale, digits)
+    return (
+        Cell("-")
+        if measured is None
+        else figure(measured["value"], measured["ci"], scale, digits, measured.get("ci_note", ""))
+    )
 
 
 def passes(experiment: Experiment) -> dict[str, int]:
@@ -100,8 +104,8 @@ def _accuracy(run: RunFolder, name: str, other: str | None) -> dict[str, Any]:
 
 def _difference(mine: Rows, theirs: Rows, half: str, seed: int) -> dict[str, Any] | None:
     pairs = earned_by_both(mine, theirs, half)
-    found = paired_bootstrap([a for a, _ in pairs], [b for _, b in pairs], seed=seed)
-    return None if found is None else {"value": found.mean, "ci": [*found.interval]}
+    found = paired_mean([a for a, _ in pairs], [b for _, b in pairs], seed=seed)
+    return None if found.n == 0 else found.to_json("value", "ci")
 
 
 def _auc(run: RunFolder, name: str, other: str | None) -> dict[str, Any] | None:
@@ -113,7 +117,6 @@ def _auc(run: RunFolder, name: str, other: str | None) -> dict[str, Any] | None:
         [r["label"] for r in mine],
         [r["scores"].get(HEADLINE) for r in mine],
         [r["scores"].get(HEADLINE) for r in theirs],
-        seed=run.experiment.seed,
     )
     return None if found.reason else {"value": found.value, "ci": [found.low, found.high]}
 

@@ -15,7 +15,6 @@ from serving.files import write_bytes, write_text
 
 COLOURS = ("#1f5fa8", "#c0504d", "#4f9d52", "#8064a2", "#e08a1e", "#3aa6b9", "#7f7f7f", "#a0522d")
 STYLE = {"svg.hashsalt": "proctor", "svg.fonttype": "none", "font.size": 10, "font.family": "sans-serif"}
-BEATS = "share of questions on which the row beats the column"
 MOST_NUMBERS = 15
 """Cells per side up to which a heatmap has its numbers written in."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,7 +27,6 @@ PUBLISHED_FULL_MARKS = {
 """The paper's full marks in percent: 0-shot, 5-shot, second round; GPT-4 as the examiner."""
 
 Metrics = Mapping[str, Any]
-YES, NO = ("yes", "y", "1", "right", "same"), ("no", "n", "0", "wrong", "different")
 
 
 def folders(given: Sequence[str], flag: str) -> dict[str, Path]:
@@ -166,25 +163,19 @@ def embed_questions(
 
 def write_equivalence_sheet(folder: Path) -> Path:
     """The sheet on which people say whether original and rewrite say the same; a filled one is never overwritten."""
-    from evaluation.human_rating.sheet import defused
+    from evaluation.human_rating.sheet import sheet_text
 
     path = folder / "equivalence.csv"
-    if path.is_file():
-        return path
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(["item_id", "question", "original", "rewrite", "same"])
-    for record in read_jsonl(folder / "records.jsonl"):
-        texts = [defused(record[key]) for key in ("question", "original", "rewrite")]
-        writer.writerow([record["item_id"], *texts, ""])
-    write_text(path, "\ufeff" + stream.getvalue())
+    if not path.is_file():
+        header = ("item_id", "question", "original", "rewrite")
+        records = read_jsonl(folder / "records.jsonl")
+        write_text(path, sheet_text(header, ([record[name] for name in header] for record in records), ["same"]))
     return path
 
 
 def check_references(built: Path, sheet: Path, *, number: int, seed: int) -> str:
     """Writes the sheet of reference answers, or reads a filled one: what to say of it."""
-    from evaluation.human_rating.sheet import defused
-    from evaluation.lm_examiner.annotation import read_table
+    from evaluation.human_rating.sheet import YES_NO, read_table, sheet_text
     from evaluation.lm_examiner.build import sample_rows
     from evaluation.statistics import wilson
 
@@ -197,20 +188,12 @@ def check_references(built: Path, sheet: Path, *, number: int, seed: int) -> str
         rows = sample_rows(records, number, seed)
         if not rows:
             raise ValueError(f"the exam in {built} has no questions")
-        stream = io.StringIO(newline="")
-        writer = csv.writer(stream, lineterminator="\r\n")
-        writer.writerow(list(rows[0]))
-        writer.writerows([defused(str(cell)) for cell in row.values()] for row in rows)
-        write_text(sheet, "\ufeff" + stream.getvalue())
+        header = ("domain", "question", "answer")
+        write_text(sheet, sheet_text(header, ([row[name] for name in header] for row in rows), ["right"]))
         return f"{len(rows)} reference answers: {sheet}; fill in 'right' with yes or no and call again"
-    header, filled = read_table(sheet, "right")
-    said = []
-    for place, cells in filled:
-        text = cells[header.index("right")].strip().casefold()
-        if text not in (*YES, *NO, ""):
-            raise place.error(f"{text!r:.40} is none of yes, no or blank", "right")
-        if text:
-            said.append(text in YES)
+    _, filled = read_table(sheet, "right")
+    scale = YES_NO.also(right=True, wrong=False)
+    said = [mark for place, row in filled if (mark := scale.read(row["right"], place, "right")) is not None]
     if not said:
         raise ValueError(f"{sheet}: no cell of the column 'right' is filled in")
     low, high = wilson(sum(said), len(said)) or (0.0, 1.0)
@@ -222,28 +205,17 @@ def check_references(built: Path, sheet: Path, *, number: int, seed: int) -> str
 
 def people_on_style(folder: Path, sheet: Path, *, seed: int) -> dict[str, Any]:
     """The preferences over the pairs that people call the same; writes metrics_people.json."""
-    from evaluation.lm_examiner.annotation import read_table
+    from evaluation.human_rating.sheet import YES_NO, read_sheet
     from evaluation.lm_examiner.style_bias import preferences
 
     read_metrics(folder, "style_bias")
     records = read_jsonl(folder / "records.jsonl")
-    header, rows = read_table(sheet, "item_id")
-    if "same" not in header:
-        raise ValueError(f"{sheet}: there is no column 'same'")
     known = {record["item_id"] for record in records}
-    kept, seen, blank = [], set[str](), 0
-    for place, cells in rows:
-        name, said = cells[header.index("item_id")].strip(), cells[header.index("same")].strip().casefold()
-        if name not in known:
-            raise place.error(f"{folder} has no item {name!r}", "item_id")
-        if said not in (*YES, *NO, ""):
-            raise place.error(f"{said!r:.40} is none of yes, no or blank", "same")
-        if name in seen:
-            raise place.error(f"the item {name!r} stands twice", "item_id")
-        seen.add(name)
-        blank += not said
-        if said in YES:
-            kept.append(name)
+    scale = YES_NO.also(same=True, different=False)
+    rows = read_sheet(sheet, known, "same", column="item_id", of=str(folder))[1]
+    same = {row.name: scale.read(row.cells["same"], row.place, "same") for row in rows}
+    kept = [name for name, answer in same.items() if answer]
+    blank = sum(answer is None for answer in same.values())
     figures = {"n": len(records), "filter": "people", "blank": blank, **preferences(records, kept, seed=seed)}
     write_json(folder / "metrics_people.json", figures)
     return figures

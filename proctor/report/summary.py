@@ -8,13 +8,13 @@ from typing import Any
 from detection.audit import exam_texts, verdict
 from detection.blind import blind_baseline
 from detection.run_detectors import SET_TESTS
-from detection.statistics.bootstrap import paired_difference
+from detection.statistics.gain import paired_difference
 from detection.statistics.loss_gap import item_losses, loss_gap
 from detection.statistics.metrics import benjamini_hochberg
 from detection.verdict import FALSE_DISCOVERY_RATE, HEADLINE
 from evaluation import registry as protocols
 from evaluation.exam_set import FrozenExam, read_exam
-from evaluation.statistics import mcnemar, paired_bootstrap
+from evaluation.statistics import mcnemar, paired_mean
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL
 from proctor.experiment.sections import ExamConfig
@@ -117,19 +117,18 @@ def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, d
     mine, theirs = records(a, f"detect.{one}"), records(b, f"detect.{other}")
     if mine is not None and theirs is not None:
         found["loss_gap"] = gap_difference(mine, theirs)
-        found["auc"] = auc_difference(mine, theirs, HEADLINE[0], seed=a.experiment.seed)
+        found["auc"] = auc_difference(mine, theirs, HEADLINE[0])
     return {key: row for key, row in found.items() if row is not None}
 
 
 def adjust(rows: list[dict[str, Any]]) -> None:
     """Adds ``p_adjusted`` (Benjamini-Hochberg over all rows of a report) and ``significant``.
 
-    Significant at 5%: by the adjusted p-value; without a p-value by an interval that leaves out 0.
+    Significant at 5%: by the adjusted p-value; never without one.
     """
     for row, p in zip(rows, benjamini_hochberg([row["p_value"] for row in rows]), strict=True):
-        low, high = row["interval"]
         row["p_adjusted"] = p
-        row["significant"] = (low > 0 or high < 0) if p is None else p <= FALSE_DISCOVERY_RATE
+        row["significant"] = p is not None and p <= FALSE_DISCOVERY_RATE
 
 
 def exam_of(experiment: Experiment, protocol: str) -> str | None:
@@ -230,7 +229,7 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
         row["detection"] = metrics
         row["set_tests"] = _set_tests(run, name)
         losses = item_losses(scores)
-        gap = loss_gap(losses.get(0, []), losses.get(1, []), seed=experiment.seed)
+        gap = loss_gap(losses.get(0, []), losses.get(1, []))
         row["loss_gap"], row["loss_gap_ci"] = gap.per_example, gap.per_example_ci
         row["loss_gap_per_token"], row["loss_gap_per_token_ci"] = gap.per_token, gap.per_token_ci
         row["loss_gap_p_value"] = gap.p_value
@@ -239,7 +238,7 @@ def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[
             p_values = {test: figures["p_value"] for test, figures in row["set_tests"].items()}
             found = verdict(scores, base, blind, seed=experiment.seed, set_level=p_values)
             row["verdict"] = found.to_json()
-            row["gain_over_base"] = _gains(scores, base, experiment.seed)
+            row["gain_over_base"] = _gains(scores, base)
     return row
 
 
@@ -259,14 +258,19 @@ def _kieval(row: dict[str, Any], halves: Mapping[str, dict[str, Any]]) -> None:
     """kieval is the variant ``released`` on the leaked items; its scale is that of the published figures / 100."""
     for half, suffix in (("leaked", ""), ("untouched", "_untouched")):
         for variant in ("released", "paper"):
-            figure = halves[half][variant]
-            row[f"kieval_{variant}{suffix}"], row[f"kieval_{variant}{suffix}_ci"] = figure["mean"], figure["interval"]
-        row[f"kieval{suffix}"] = row[f"kieval_released{suffix}"]
-        row[f"kieval{suffix}_ci"] = row[f"kieval_released{suffix}_ci"]
-    row["rounds"], row["rounds_ci"] = halves["leaked"]["rounds"]["mean"], halves["leaked"]["rounds"]["interval"]
+            _mean(row, f"kieval_{variant}{suffix}", halves[half][variant])
+        _mean(row, f"kieval{suffix}", halves[half]["released"])
+    _mean(row, "rounds", halves["leaked"]["rounds"])
 
 
-def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:
+def _mean(row: dict[str, Any], key: str, figure: Mapping[str, Any]) -> None:
+    """Mean, interval, and in its place the note of one whose values are all equal."""
+    row[key], row[f"{key}_ci"] = figure["mean"], figure["interval"]
+    if "interval_note" in figure:
+        row[f"{key}_ci_note"] = figure["interval_note"]
+
+
+def _gains(scores: Rows, base: Rows) -> dict[str, Any]:
     """Paired AUC differences, candidate minus untouched base, per score name of the whole text."""
     labels = [r["label"] for r in scores]
     gains = {}
@@ -274,7 +278,7 @@ def _gains(scores: Rows, base: Rows, seed: int) -> dict[str, Any]:
         if "/" in name:
             continue
         difference = paired_difference(
-            labels, [r["scores"][name] for r in scores], [r["scores"].get(name) for r in base], seed=seed
+            labels, [r["scores"][name] for r in scores], [r["scores"].get(name) for r in base]
         )
         gains[name] = (
             None
@@ -307,23 +311,18 @@ def _against(run: RunFolder, name: str, reference: str) -> dict[str, Any]:
             continue
         plain = [(bool(a), bool(b)) for a, b in pairs if {a, b} <= {0.0, 1.0}]  # a tie is neither right nor wrong
         test = mcnemar([a for a, _ in plain], [b for _, b in plain])
-        difference = paired_bootstrap([a for a, _ in pairs], [b for _, b in pairs], seed=run.experiment.seed)
-        result[half] = {"mcnemar": test._asdict(), "accuracy_difference": _plain(difference)}
+        difference = paired_mean([a for a, _ in pairs], [b for _, b in pairs], seed=run.experiment.seed)
+        result[half] = {"mcnemar": test._asdict(), "accuracy_difference": difference.to_json()}
     return result
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {key: _plain(entry) for key, entry in value._asdict().items()}
-    return value
 
 
 def _blind(experiment: Experiment, exam: FrozenExam) -> Any:
     if experiment.detection is None:
         return None
     texts = exam_texts(exam.items, exam.leaked, experiment.detection.formats[0], experiment.leak_format)
-    return blind_baseline(texts, seed=experiment.seed)
+    return blind_baseline(texts, seed=experiment.seed, by_design=experiment.leaked_items == "half")
 
 
 def _blind_json(blind: Any) -> dict[str, Any]:
-    return {"auc": blind.auc, "auc_ci": blind.auc_ci, "fair": blind.fair, "n": blind.n, "reason": blind.reason}
+    kept = ("auc", "auc_ci", "fair", "by_design", "n", "reason", "doubt")
+    return {key: getattr(blind, key) for key in kept}

@@ -139,7 +139,9 @@ def difference_cells(row: dict[str, Any]) -> list[Cell]:
     """Difference with interval, p, adjusted p and n of one paired comparison."""
     from dataclasses import replace
 
-    shown = replace(cell_of(row["difference"], row["interval"], 1, 3), significant=row["significant"])
+    shown = replace(
+        cell_of(row["difference"], row["interval"], 1, 3, row.get("interval_note", "")), significant=row["significant"]
+    )
     p_values = [Cell("-") if row[k] is None else Cell(f"{row[k]:.2g}", row[k]) for k in ("p_value", "p_adjusted")]
     return [shown, *p_values, Cell(str(row["n"]), row["n"])]
 
@@ -153,9 +155,8 @@ def exams(summary: dict[str, Any]) -> Table:
         for name in names:
             metrics = summary["candidates"][name]["exams"].get(exam, {}).get(half, {})
             if metrics.get("n") and headline(metrics) == key:
-                table.setdefault((exam, half, key), {})[name] = cell_of(
-                    metrics[key], metrics.get(f"{key}_interval"), 1, 3
-                )
+                interval, note = metrics.get(f"{key}_interval"), metrics.get(f"{key}_interval_note", "")
+                table.setdefault((exam, half, key), {})[name] = cell_of(metrics[key], interval, 1, 3, note)
                 counts.setdefault((exam, half, key), set()).add(metrics["n"])
     body = [
         [*map(Cell, place), Cell("/".join(map(str, sorted(counts[place])))), *(cells.get(n, Cell("-")) for n in names)]

@@ -8,29 +8,20 @@ A stage may be killed at any moment: without DONE nothing in the folder counts, 
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import shutil
-import socket
-import threading
 import time
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from serving.files import write_json, write_text
+from proctor.run_folder.lock import StageBusy as StageBusy
+from proctor.run_folder.lock import find_holder, hold
+from serving.files import write_json
 
-HEARTBEAT_S = 10.0
-STALE_S = 90.0
 KEPT = {"LOCK", "LOCK.guard", "log.txt", "stale", "progress.json", "INPUTS", "shards"}
-
-
-class StageBusy(RuntimeError):
-    """Another live process holds the stage."""
 
 
 @dataclass(frozen=True)
@@ -107,72 +98,10 @@ class StageFolder:
 
     # lock
 
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Holds the stage for this process. StageBusy if a live process has it; a dead one's lock is taken over."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        file = self.path / "LOCK"
-        owner = {
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "start": process_start(os.getpid()),
-            "job": os.environ.get("SLURM_JOB_ID"),
-        }
-        text = json.dumps(owner)
-        # judging a lock dead and replacing it is one step: two processes must not both take it over
-        with (self.path / "LOCK.guard").open("w") as guard:
-            with contextlib.suppress(OSError):  # a file system without locks: the window is milliseconds
-                fcntl.flock(guard, fcntl.LOCK_EX)
-            holder = self.holder()
-            if holder is not None:
-                raise StageBusy(
-                    f"{self.path.name} is being run by process {holder['pid']} on {holder['host']}; "
-                    "wait for it, or end it and run again"
-                )
-            write_text(file, text)
-        stop = threading.Event()
-
-        def beat() -> None:
-            while not stop.wait(HEARTBEAT_S):
-                with contextlib.suppress(OSError):
-                    os.utime(file)
-
-        threading.Thread(target=beat, name="heartbeat", daemon=True).start()
-        try:
-            yield
-        finally:
-            stop.set()
-            with contextlib.suppress(OSError):
-                if file.read_text(encoding="utf-8") == text:
-                    file.unlink()
+        return hold(self.path)
 
     def holder(self) -> dict[str, Any] | None:
-        """Who holds the lock and is alive: on this host judged by its process, elsewhere by its SLURM job, or where
-        SLURM can't say, by its heartbeat."""
-        file = self.path / "LOCK"
-        try:
-            owner: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-            age = time.time() - file.stat().st_mtime
-            host, pid, start = owner["host"], int(owner["pid"]), owner["start"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        if host == socket.gethostname():
-            return owner if start is not None and start == process_start(pid) else None
-        job = owner.get("job")
-        if job and job != os.environ.get("SLURM_JOB_ID"):  # this very job, restarted on another node, seems alive
-            from slurm.submitter import alive
-
-            known = alive(str(job))
-            if known is not None:
-                return owner if known else None
-        return owner if age < STALE_S else None
-
-
-def process_start(pid: int) -> int | None:
-    """Start time of a process in clock ticks since boot (None: no such process, or a zombie): tells a pid from its
-    re-use."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return None if fields[0] == "Z" else int(fields[19])
+        """Who holds the lock and is alive."""
+        return find_holder(self.path)

@@ -1,25 +1,30 @@
 """A model on a vLLM server that ``proctor serve`` started: one examiner for many jobs.
 
 Prompts are rendered here, token ids are sent. A server that is away is waited for, with growing pauses, for as long as
-the spec's ``patience``; then the stage ends resumable. What it may be and where it may be: see ``serving/endpoint.py``.
+the spec's ``patience``; then the stage ends resumable. What it may be and where it may be: see ``serving/endpoint.py``;
+that it is ours, every connection proves before anything is asked over it: ``serving/client.py``.
 """
 
 from __future__ import annotations
 
+import http.client
 import random
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from serving.endpoint import Endpoint, failure_file, read_endpoint, read_key, safe_address
+from serving.client import UNIX, Client, Refused
+from serving.endpoint import Endpoint, check_not_failed, key_file, read_endpoint, read_key, safe_address
 from serving.engines.base import EngineError, ServerGone
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, marked, prepare
 from serving.model.adapters import limits
 from serving.model.fingerprint import ModelError, fingerprint, resolve_model
 from serving.model.spec import ModelSpec
+from serving.proof import Unproven
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 from serving.rendering import Rendered, last_tokens, render_with_continuation
 
@@ -30,7 +35,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 class Link(NamedTuple):
     """A checked connection. endpoint, key: what it was made from"""
 
-    client: Any
+    client: Client
     endpoint: Endpoint
     key: str
 
@@ -125,11 +130,6 @@ class ServerEngine:
         if ready.room == 0:
             return completion(self._spec, request, ready, "", "context", 0)
         sampling = request.sampling
-        extra: dict[str, Any] = {"stop_token_ids": self._end_ids}
-        if ready.tag_ids is not None:
-            extra["return_token_ids"] = True
-        if request.schema:
-            extra["structured_outputs"] = {"json": request.schema}
         answer = self._ask(
             prompt=list(ready.ids),
             max_tokens=ready.room,
@@ -137,18 +137,21 @@ class ServerEngine:
             top_p=sampling.top_p if sampling.temperature > 0 else 1.0,
             seed=sampling.seed if sampling.temperature > 0 else None,
             stop=list(ready.stop) or None,
-            extra_body=extra,
+            stop_token_ids=self._end_ids,
+            **({"return_token_ids": True} if ready.tag_ids is not None else {}),
+            **({"structured_outputs": {"json": request.schema}} if request.schema else {}),
         )
-        choice = answer.choices[0]
-        reason = "stop" if choice.finish_reason == "stop" else "length"
-        said = choice.model_dump().get("token_ids") if ready.tag_ids is not None else None
+        choice = answer["choices"][0]
+        reason: Literal["stop", "length"] = "stop" if choice["finish_reason"] == "stop" else "length"
+        tokens = int(answer["usage"]["completion_tokens"])
+        said = choice.get("token_ids") if ready.tag_ids is not None else None
         if ready.tag_ids is not None and said is None:
             raise EngineError(
                 f"the server of {self._spec.path} sends no token ids, by which this model's reasoning tags "
                 f"({', '.join(self._spec.reasoning_tags or ())}) are told: serve it with a newer vLLM"
             )
-        text = marked(self._tokenizer, ready, said, self._end_ids) or choice.text
-        return completion(self._spec, request, ready, text, reason, answer.usage.completion_tokens)  # type: ignore[arg-type]
+        text = marked(self._tokenizer, ready, said, self._end_ids) or choice["text"]
+        return completion(self._spec, request, ready, text, reason, tokens)
 
     def _table(self, request: ScoreRequest) -> TokenScores:
         bos = request.bos if request.bos != "model" else self._spec.bos
@@ -157,9 +160,8 @@ class ServerEngine:
         ids, segments = kept.ids, kept.segments
         if len(ids) < 2:
             return TokenScores(ids=(), logprobs=(), segments=(), dropped=cut)
-        extra = {"prompt_logprobs": 0}
-        answer = self._ask(prompt=list(ids), max_tokens=1, temperature=0.0, extra_body=extra)
-        entries = answer.choices[0].model_dump()["prompt_logprobs"]
+        answer = self._ask(prompt=list(ids), max_tokens=1, temperature=0.0, prompt_logprobs=0)
+        entries = answer["choices"][0]["prompt_logprobs"]
         keep = [i for i in range(1, len(ids)) if not request.answer_only or segments[i] == "answer"]
         found = [entries[i][str(ids[i])] for i in keep]  # by token id: several tokens may be spelled alike
         return TokenScores(
@@ -173,29 +175,31 @@ class ServerEngine:
             computed_tokens=len(ids) - 1,
         )
 
-    def _ask(self, **arguments: Any) -> Any:
+    def _ask(self, **arguments: Any) -> dict[str, Any]:
         """One request, tried until it is answered. ServerGone once the patience is at its end."""
-        import openai
-
         closed = self._closed
         until, pause = time.monotonic() + self._spec.patience, FIRST_PAUSE
         while True:
             link = None
             try:
                 link = self._connected()
-                return link.client.completions.create(model=self.fingerprint, **arguments)
-            except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError, Away) as error:
+                return link.client.ask("/completions", {"model": self.fingerprint, **arguments})
+            except (OSError, http.client.HTTPException, Away) as error:
                 trouble: Exception = error
-            except openai.AuthenticationError as error:
+            except Unproven as error:
                 if not self._renewed(link):
                     raise EngineError(
-                        f"the server of {self._spec.path} refuses the key in {self._key_file()}"
+                        f"what answers at the address in {self.file(self._spec)} is not the server of "
+                        f"{self._spec.path}: {error}. Nothing was sent to it. Another user's program may have taken "
+                        "the server's place; start 'proctor serve' again"
                     ) from error
                 trouble = error
-            except openai.NotFoundError as error:
-                raise EngineError(self._stranger()) from error
-            except openai.APIStatusError as error:
-                raise EngineError(f"the server of {self._spec.path} refuses a request: {error.message}") from error
+            except Refused as error:
+                if error.status == 404:
+                    raise EngineError(self._stranger()) from error
+                if error.status != 429 and error.status < 500:
+                    raise EngineError(f"the server of {self._spec.path} refuses a request: {error}") from error
+                trouble = error
             self._link = None
             if time.monotonic() >= until:
                 raise ServerGone(
@@ -214,8 +218,6 @@ class ServerEngine:
             return self._link
 
     def _connect(self) -> Link:
-        import openai
-
         path = self.file(self._spec)
         endpoint = read_endpoint(path)
         if endpoint is None or endpoint.ended:
@@ -228,18 +230,26 @@ class ServerEngine:
             )
         address = safe_address(endpoint.url)
         try:
-            key = read_key(Path(endpoint.key_file))
+            key = read_key(key_file(path))
         except ModelError:
             if (now := read_endpoint(path)) != endpoint:  # it is being replaced
                 raise Away(f"{path} is being replaced by {now}") from None
             raise
-        # No proxy and no redirect may lead elsewhere than the checked address.
-        http = openai.DefaultHttpxClient(trust_env=False, follow_redirects=False)
-        client = openai.OpenAI(base_url=address, api_key=key, http_client=http, max_retries=0, timeout=3600.0)
-        names = [model.id for model in client.models.list().data]
+        link = Link(Client(address, key), endpoint, key)
+        try:
+            names = [model["id"] for model in link.client.ask("/models")["data"]]
+        except (OSError, Unproven) as error:
+            if isinstance(error, Unproven) and self._renewed(link):
+                raise Away(f"{path} is being replaced") from error
+            if isinstance(error, OSError) and address.startswith(UNIX) and endpoint.node != socket.gethostname():
+                raise Away(
+                    f"it listens on a Unix socket of {endpoint.node}, and this is {socket.gethostname()}: serve with "
+                    "--host node, so that other machines reach it"
+                ) from error
+            raise
         if self.fingerprint not in names:
             raise EngineError(self._stranger())
-        return Link(client, endpoint, key)
+        return link
 
     def _renewed(self, link: Link | None) -> bool:
         """Whether endpoint or key changed since the connection was made."""
@@ -247,27 +257,15 @@ class ServerEngine:
         if link is None or endpoint is None:
             return endpoint is None
         try:
-            return endpoint != link.endpoint or read_key(Path(endpoint.key_file)) != link.key
+            return endpoint != link.endpoint or read_key(key_file(self.file(self._spec))) != link.key
         except ModelError:
             return True
-
-    def _key_file(self) -> str:
-        endpoint = read_endpoint(self.file(self._spec))
-        return endpoint.key_file if endpoint else "-"
 
     def _stranger(self) -> str:
         return (
             f"the server at the address in {self.file(self._spec)} does not serve fingerprint {self.fingerprint[:12]} "
             f"of {self._spec.path}: it is another one; start 'proctor serve' again"
         )
-
-
-def check_not_failed(spec: ModelSpec, path: Path) -> None:
-    """EngineError with its last words if the server could not start: nobody should wait for it."""
-    file = failure_file(path)
-    if file.is_file():
-        said = file.read_text(encoding="utf-8", errors="replace").strip()
-        raise EngineError(f"the server of {spec.path} has failed: {said}; mend it, and start 'proctor serve' again")
 
 
 def check_fingerprint(spec: ModelSpec, mode: str, endpoint: Endpoint, path: Path) -> str:

@@ -15,12 +15,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from serving.files import write_text
 from serving.model.embedded import cache_folder
 from serving.model.folder import ModelError as ModelError
 from serving.model.folder import check_model_folder as check_model_folder
 from serving.model.spec import ModelSpec
 
-RENDERING_VERSION = 4
+RENDERING_VERSION = 3
 """Raised when serving/rendering.py gives other ids for the same conversation, or an engine other bits for them."""
 
 _SMALL = ("*.json", "*.jinja", "*.model", "*.txt")
@@ -39,10 +40,7 @@ def file_hash(path: Path) -> str:
     with real.open("rb") as stream:
         value = hashlib.file_digest(stream, "sha256").hexdigest()
     with contextlib.suppress(OSError):  # a cache folder that can't be written costs time, nothing else
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        partial = cached.with_name(f"{cached.name}.{os.getpid()}")
-        partial.write_text(value, encoding="ascii")
-        partial.replace(cached)
+        write_text(cached, value)
     return value
 
 
@@ -127,9 +125,41 @@ def fingerprint(
         "versions": versions_for(spec) if versions is None else dict(versions),
     }
     parts |= {"engine": spec.engine, "mode": mode, "device": device, "rendering": RENDERING_VERSION}
+    if spec.engine != "scripted" and (rules := _later_rules(resolve_model(spec), spec)):
+        parts["rules"] = rules
     if lora is not None:
         parts["lora"] = list(lora)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _later_rules(folder: Path, spec: ModelSpec) -> list[str]:
+    """What engines have done in another way since ``RENDERING_VERSION`` was raised last, where it touches this model.
+
+    The answers of all other models are as they were, and stay in their ledgers.
+    """
+    file = folder / "tokenizer.json"
+    settings = _object(folder / "tokenizer_config.json")
+    tokenizer = _object(file)
+    bos = settings.get("bos_token")
+    bos = bos.get("content") if isinstance(bos, dict) else bos
+    # a tokenizer without this file is SentencePiece's own, which adds a BOS
+    adds = not file.is_file() or bool(bos and json.dumps(bos) in json.dumps(tokenizer.get("post_processor")))
+    added = tokenizer.get("added_tokens")
+    special = {row.get("content") for row in added if row.get("special")} if isinstance(added, list) else set()
+    rules = {
+        "a cut text keeps its BOS": spec.bos == "always" or (spec.bos == "model" and bool(bos) and adds),
+        "reasoning tags are told by id": bool(special & set(spec.reasoning_tags or ())),
+    }
+    return [rule for rule, touched in rules.items() if touched]
+
+
+def _object(file: Path) -> dict[str, Any]:
+    """A JSON object in a file; {} where there is none, for whoever loads the file says what is amiss."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 _COMMON = ("torch", "transformers", "tokenizers", "xgrammar")

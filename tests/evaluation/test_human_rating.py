@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 import re
-import shutil
-import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +16,17 @@ import pytest
 from evaluation.human_rating.conversations import Conversation, conversations
 from evaluation.human_rating.page import page
 from evaluation.human_rating.sampling import sample
-from evaluation.human_rating.sheet import check_annotators, defused, key_rows, read_sheets, write_sheet
+from evaluation.human_rating.sheet import (
+    YES_NO,
+    check_annotators,
+    defused,
+    key_rows,
+    read_columns,
+    read_sheets,
+    write_sheet,
+)
 from evaluation.items import Item
+from tests.fixtures.chromium import Visit, started
 
 Write = Callable[[str, str], Path]
 HOSTILE = '</script><script>document.title="owned"</script><img src=x onerror="document.title=1">&amp;\u2028{{ 7 * 7 }}'
@@ -208,60 +214,54 @@ def test_the_page_holds_texts_as_data_and_asks_for_nothing() -> None:
     assert json.loads(data)[0]["reply"] == HOSTILE
 
 
-DRIVER = """
-<script>
+DRIVER = """() => {
 const press = (key) => document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-const out = { before: document.getElementById("count").textContent };
+const out = {};
 press("3"); press("5"); press("ArrowRight"); press("1"); press("ArrowLeft"); press("0");
-out.count = document.getElementById("count").textContent;
-out.place = document.getElementById("place").textContent;
 out.nameless = annotator();
 document.getElementById("annotator").value = 'An "A" na';
 out.csv = asCsv(annotator());
 out.json = asJson(annotator());
-out.shown = document.getElementById("reply").textContent;
 out.images = document.images.length;
-const data = document.createElement("pre");
-data.id = "outcome";
-data.textContent = JSON.stringify(out);
-document.body.append(data);
-</script>
-"""
+return out;
+}"""
 
 
-def browse(file: Path, profile: Path) -> dict[str, Any]:
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no chromium on this machine")
-    options = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={profile}",
-        "--virtual-time-budget=2000",
-    ]
-    done = subprocess.run([browser, *options, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120)
-    found = re.search(r'<pre id="outcome">(.*?)</pre>', done.stdout, flags=re.DOTALL)
-    assert found, done.stderr[-2000:]
-    outcome: dict[str, Any] = json.loads(html.unescape(found[1]))
-    outcome["title"] = re.search(r"<title>(.*?)</title>", done.stdout)[1]  # type: ignore[index]
-    return outcome
+@pytest.fixture(scope="module")
+def chrome() -> Iterator[Any]:
+    yield from started()
 
 
-def test_the_page_in_a_browser(tmp_path: Path, write_text: Write) -> None:
+def test_the_page_in_a_browser(chrome: Any, tmp_path: Path, write_text: Write) -> None:
     chosen = {f"x-00{number}": made(question=f"q{number}", reply=HOSTILE) for number in (1, 2, 3)}
-    file = write_text("rate.html", page(chosen).replace("</body>", DRIVER + "</body>"))
-    found = browse(file, tmp_path / "profile")
-    assert found["title"] == "Rating"
+    file = write_text("rate.html", page(chosen))
+    visit = Visit(chrome, file)
+    shown = visit.open(file)
+    assert shown.inner_text("#count") == "0 of 3 rated"
+    found = shown.evaluate(DRIVER)
+    assert shown.title() == "Rating"
     assert found["images"] == 0
-    assert found["shown"] == HOSTILE
-    assert found["before"] == "0 of 3 rated"
-    assert found["count"] == "2 of 3 rated"  # the first and the third; the one taken back was not rated
-    assert found["place"] == "x-002 (2 of 3)"
+    assert shown.text_content("#reply") == HOSTILE
+    assert shown.inner_text("#count") == "2 of 3 rated"  # the first and the third; the one taken back was not rated
+    assert shown.inner_text("#place") == "x-002 (2 of 3)"
     assert found["nameless"] is None
     csv_file, json_file = write_text("a.csv", found["csv"]), write_text("a.json", found["json"])
     expected = {'An "A" na': {"x-001": 3, "x-003": 1}}
     assert read_sheets([csv_file], list(chosen)) == expected
     assert read_sheets([json_file], list(chosen)) == expected
-    again = browse(file, tmp_path / "profile")
-    assert again["before"] == "2 of 3 rated"  # kept by the browser
+    shown.close()
+    again = visit.context.new_page()
+    again.goto(file.as_uri())
+    assert again.inner_text("#count") == "2 of 3 rated"  # kept by the browser
+    visit.close()
+
+
+def test_a_scale_of_words(write_text: Write) -> None:
+    sheet = write_text("a.csv", "id,same (ann),note\nx-1, YES ,why\nx-2,,\nx-3,no,\n")
+    found = read_columns([sheet], IDS, YES_NO, lambda column: column.startswith("same"))
+    assert found == {"same (ann)": {"x-1": True, "x-3": False}}
+    with pytest.raises(ValueError, match=r"a\.csv:2, column note: 'why' is no answer; it must be yes, no or blank"):
+        read_columns([sheet], IDS, YES_NO, lambda column: column == "note")
+    with pytest.raises(ValueError, match="there is no column with answers; the columns are id, same"):
+        read_columns([sheet], IDS, YES_NO, lambda column: column == "right")
+    assert YES_NO.also(same=True).values["same"] is True

@@ -16,8 +16,9 @@ from evaluation.run_exam import Report
 from proctor.cli import app
 from proctor.commands import detect, evaluate, train
 from proctor.experiment.yaml_file import read_yaml
+from proctor.run_folder.lock import boot, namespace, process_start
 from proctor.run_folder.single import once
-from proctor.run_folder.stage import StageBusy, StageFolder, process_start
+from proctor.run_folder.stage import StageBusy, StageFolder
 from tests.proctor.command import proctor
 
 Write = Callable[[str, str], Path]
@@ -38,7 +39,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_what_a_killed_call_leaves_is_no_result(tmp_path: Path) -> None:
-    (tmp_path / "LOCK").write_text(json.dumps({"host": socket.gethostname(), "pid": 999_999_999, "start": 1}))
+    dead = {"host": socket.gethostname(), "boot": boot(), "namespace": namespace(), "pid": 999_999_999, "start": 1}
+    (tmp_path / "LOCK").write_text(json.dumps(dead))
     (tmp_path / ".inputs.json.4711").write_text("{", encoding="utf-8")
     assert once(tmp_path, {"a": 1}, succeed)
     assert not (tmp_path / ".inputs.json.4711").exists()
@@ -75,7 +77,8 @@ def test_an_out_that_is_not_ours(tmp_path: Path) -> None:
 
 
 def test_a_living_calls_folder_is_busy(tmp_path: Path) -> None:
-    owner = {"host": socket.gethostname(), "pid": os.getppid(), "start": process_start(os.getppid()), "job": None}
+    owner = {"host": "h", "boot": boot(), "namespace": namespace(), "pid": os.getppid()}
+    owner["start"] = process_start(os.getppid())
     (tmp_path / "LOCK").write_text(json.dumps(owner), encoding="utf-8")
     with pytest.raises(StageBusy):
         once(tmp_path, {}, succeed)

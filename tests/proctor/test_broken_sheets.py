@@ -44,5 +44,7 @@ def test_a_pair_judged_twice_is_refused(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "records.jsonl", [{"item_id": "x", "comparisons": {}}])
     sheet = tmp_path / "sheet.csv"
     sheet.write_text("item_id,same\nx,yes\nx,no\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"sheet.csv:3, column item_id: the item 'x' stands twice"):
+    with pytest.raises(
+        ValueError, match=r"sheet.csv:3, column item_id: the item 'x' is repeated; it stands at .*sheet.csv:2"
+    ):
         people_on_style(tmp_path, sheet, seed=0)

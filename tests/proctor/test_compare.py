@@ -78,10 +78,10 @@ def test_values_of_records() -> None:
 
 def test_adjusted_over_all_rows() -> None:
     found = [{"p_value": p, "interval": [-1, 1]} for p in (0.01, 0.04, 0.5)]
-    found.append({"p_value": None, "interval": [0.1, 0.2]})
+    found.append({"p_value": None, "interval": [0.1, 0.2]})  # no uncorrected star beside corrected ones
     adjust(found)
     assert [row["p_adjusted"] for row in found] == [pytest.approx(0.03), pytest.approx(0.06), pytest.approx(0.5), None]
-    assert [row["significant"] for row in found] == [True, False, False, True]
+    assert [row["significant"] for row in found] == [True, False, False, False]
 
 
 def test_two_runs(tmp_path: Path) -> None:

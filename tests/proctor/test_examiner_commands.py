@@ -171,7 +171,7 @@ def test_style_with_people(tmp_path: Path, bench: Path, capsys: pytest.CaptureFi
     assert "1 of 4 pairs kept by people" in capsys.readouterr().out
     assert read_json(out / "metrics_people.json")["examiners"]["e"]["n"] == 1
     sheet.write_text("\n".join([lines[0], lines[1] + "perhaps"]), encoding="utf-8")
-    with pytest.raises(ValueError, match="'perhaps' is none of yes, no or blank"):
+    with pytest.raises(ValueError, match="'perhaps' is no answer; it must be yes, no or blank"):
         call("examiner", "style-people", out, "--sheet", sheet)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from proctor.experiment.experiment import Experiment
 from proctor.run_folder.run import open_run
-from proctor.run_folder.stage import StageBusy, StageFolder, process_start
+from proctor.run_folder.stage import StageFolder
 from proctor.runner.plan import plan
 from proctor.stages.exam import stage as exam_stage
 from serving.model.spec import ModelSpec
@@ -206,20 +206,3 @@ def test_a_second_sigterm_does_not_cut_the_wait_for_a_checkpoint_short() -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "waited\n")
-
-
-def test_a_lock_of_the_dead_is_taken_over_by_one(tmp_path: Path) -> None:
-    folder = StageFolder(tmp_path)
-    dead = {"host": os.uname().nodename, "pid": 2**22 - 3, "start": 1, "job": None}
-    (tmp_path / "LOCK").write_text(json.dumps(dead))
-    with folder.lock(), pytest.raises(StageBusy, match=str(os.getpid())), StageFolder(tmp_path).lock():
-        pass
-    assert not (tmp_path / "LOCK").exists()
-    with folder.lock():
-        (tmp_path / "LOCK").write_text("someone else's")
-    assert (tmp_path / "LOCK").exists()
-
-
-def test_process_start() -> None:
-    assert process_start(os.getpid()) is not None
-    assert process_start(2**22 - 3) is None

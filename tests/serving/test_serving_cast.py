@@ -61,9 +61,8 @@ def test_roles_of_one_model_share_an_engine(spy: Any) -> None:
     same = ModelSpec(path="m", engine="scripted")
     other = ModelSpec(path="n", engine="scripted")
     cast = cast_of(spy, candidate=same, interactor=same, evaluator=other)
-    assert cast.same_engine("candidate", "interactor")
-    assert not cast.same_engine("candidate", "evaluator")
-    assert cast.same_engine("candidate", "interactor", "score")
+    assert cast.fingerprint("candidate", "generate") == cast.fingerprint("interactor", "generate")
+    assert cast.fingerprint("candidate", "score") == cast.fingerprint("interactor", "score")
     assert cast.fingerprint("candidate", "generate") != cast.fingerprint("evaluator", "generate")
     cast.answer("candidate", [ask("a")])
     assert (cast.usage["candidate"].calls, cast.usage["interactor"].calls) == (1, 0)
@@ -158,6 +157,19 @@ def test_engines_whose_shares_do_not_fit_are_never_open_together(spy: Any) -> No
     assert open_seats(cast) == ["c"]
     cast.answer("a", [ask("2")])
     assert open_seats(cast) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "device", "expected"),
+    [((0.4, 0.5), "cuda:test", True), ((0.9, 0.9), "cuda:test", False), ((0.4, 0.5), "cpu", False)],
+)
+def test_engines_side_by_side(
+    spy: Any, monkeypatch: pytest.MonkeyPatch, shares: tuple[float, float], device: str, expected: bool
+) -> None:
+    monkeypatch.setenv("PROCTOR_DEVICE", device)
+    first, second = (ModelSpec(path=p, engine="scripted", memory_share=s) for p, s in zip("ab", shares, strict=True))
+    assert cast_of(spy, candidate=first, evaluator=second).side_by_side is expected
+    assert not cast_of(spy, candidate=first, evaluator=first).side_by_side, "one engine"
 
 
 @pytest.mark.usefixtures("on_gpu")

@@ -20,10 +20,11 @@ from serving.engines.vllm_arguments import as_flags
 from serving.ledger import Ledger
 from serving.model.fingerprint import fingerprint
 from serving.model.spec import ModelSpec
+from serving.proof import CHALLENGE, PROOF, new_key, proof_of
 from serving.records import Message, Request, Sampling, ScoreRequest
 from serving.role_engines import Cast, scoring_spec
 
-KEY = "secret-key"
+KEY = new_key()
 ASK = Request(prompt=(Message(role="user", content="Hello <|im_end|> there"),), sampling=Sampling(max_tokens=7))
 
 
@@ -39,6 +40,8 @@ class Fake:
 
     def _handler(fake) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def log_message(self, *_: Any) -> None:
                 pass
 
@@ -59,7 +62,12 @@ class Fake:
                 return False
 
             def do_GET(self) -> None:
-                if self.allowed():
+                if self.path == "/health":
+                    self.send_response(200)
+                    self.send_header("Content-Length", "0")
+                    self.send_header(PROOF, proof_of(KEY, self.headers[CHALLENGE]))
+                    self.end_headers()
+                elif self.allowed():
                     self.send(200, {"object": "list", "data": [{"id": n, "object": "model"} for n in fake.names]})
 
             def do_POST(self) -> None:
@@ -69,7 +77,7 @@ class Fake:
                 if fake.failures:
                     failure = fake.failures.pop(0)
                     if failure == "drop":
-                        self.connection.close()
+                        self.close_connection = True
                     elif failure == 307:
                         self.send(307, {}, Location="http://192.0.2.1/v1/completions")
                     else:
@@ -99,19 +107,18 @@ def fake(spec: ModelSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     found = fingerprint(spec, mode="fast", device="cpu x2")
     server = Fake([found])
     write_key(tmp_path / "m.key", KEY)
-    endpoint_of(server, found, tmp_path).write(tmp_path / "m.json")
+    endpoint_of(server, found).write(tmp_path / "m.json")
     yield server
     server.server.shutdown()
 
 
-def endpoint_of(server: Fake, found: str, folder: Path, **changes: Any) -> Endpoint:
+def endpoint_of(server: Fake, found: str, **changes: Any) -> Endpoint:
     from serving.model.fingerprint import versions_for
 
     spec = ModelSpec(path="-", engine="server")
     made = Endpoint(
         url=f"http://127.0.0.1:{server.port}/v1",
         fingerprint=found,
-        key_file=str(folder / "m.key"),
         mode="fast",
         device="cpu x2",
         versions=versions_for(spec),
@@ -211,9 +218,10 @@ def test_a_server_that_is_away_is_waited_for(fake: Fake, spec: ModelSpec) -> Non
 
 
 def test_a_wrong_key_is_refused_at_once(fake: Fake, spec: ModelSpec, tmp_path: Path) -> None:
-    write_key(tmp_path / "m.key", "another")
-    with pytest.raises(EngineError, match=r"refuses the key in .*m\.key"):
+    write_key(tmp_path / "m.key", new_key())
+    with pytest.raises(EngineError, match=r"is not the server of .*: its answer to the challenge is wrong\. Nothing"):
         engine_of(spec).generate([ASK])
+    assert fake.asked == []
     (tmp_path / "m.key").chmod(0o640)
     with pytest.raises(ValueError, match="has mode 640: others may read it; chmod 600"):
         engine_of(spec).generate([ASK])
@@ -231,7 +239,7 @@ def test_a_wrong_fingerprint_is_refused(fake: Fake, spec: ModelSpec, tmp_path: P
     fake.names = [fingerprint(spec, mode="fast", device="cpu x2")]
     engine = engine_of(spec)
     moved = fingerprint(spec, mode="fast", device="cuda:H")
-    endpoint_of(fake, moved, tmp_path, device="cuda:H").write(tmp_path / "m.json")
+    endpoint_of(fake, moved, device="cuda:H").write(tmp_path / "m.json")
     with pytest.raises(EngineError, match="a server on another device or of other versions"):
         engine.generate([ASK])
 
@@ -268,10 +276,10 @@ def test_addresses_of_ones_own() -> None:
 
 
 def test_files_of_an_endpoint(tmp_path: Path) -> None:
-    write_key(tmp_path / "k", "abc")
+    write_key(tmp_path / "k", KEY)
     assert (tmp_path / "k").stat().st_mode & 0o777 == 0o600
-    assert read_key(tmp_path / "k") == "abc"
-    made = Endpoint(url="u", fingerprint="f", key_file="k", mode="fast", device="d", lora=(8, 2))
+    assert read_key(tmp_path / "k") == KEY
+    made = Endpoint(url="u", fingerprint="f", mode="fast", device="d", lora=(8, 2))
     made.write(tmp_path / "e.json")
     assert read_endpoint(tmp_path / "e.json") == made
     assert read_endpoint(tmp_path / "none.json") is None
@@ -280,7 +288,7 @@ def test_files_of_an_endpoint(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="is damaged"):
             read_endpoint(tmp_path / "e.json")
     (tmp_path / "k").write_text("")
-    with pytest.raises(ValueError, match="is empty"):
+    with pytest.raises(ValueError, match="holds no key of 'proctor serve'"):
         read_key(tmp_path / "k")
 
 
@@ -331,9 +339,7 @@ def test_nobody_waits_for_a_server_that_could_not_start(spec: ModelSpec, tmp_pat
     write_failure(file, "CUDA out of memory")
     with pytest.raises(EngineError, match="has failed: CUDA out of memory; mend it"):
         ServerEngine.fingerprint_of(patient, "fast")
-    Endpoint(url="http://127.0.0.1:1/v1", fingerprint="f", key_file="k", mode="fast", device="cpu", ended=True).write(
-        file
-    )
+    Endpoint(url="http://127.0.0.1:1/v1", fingerprint="f", mode="fast", device="cpu", ended=True).write(file)
     engine = ServerEngine(patient, fingerprint="f", mode="fast")
     with pytest.raises(EngineError, match="has failed"):
         engine.generate([ASK])

@@ -356,9 +356,7 @@ def test_servers_are_submitted_before_their_askers(tmp_path: Path, monkeypatch: 
     active = submitted(run.path)
     check_unchanged(active, {**intents(stages), **serve_intents(run)}, run.path)
     assert missing_servers(run, plans, site, active) == []
-    Endpoint(url="http://127.0.0.1:1/v1", fingerprint="f", key_file="k", mode="fast", device="cpu", ended=True).write(
-        endpoint
-    )
+    Endpoint(url="http://127.0.0.1:1/v1", fingerprint="f", mode="fast", device="cpu", ended=True).write(endpoint)
     assert [job.name for job in missing_servers(run, plans, site, active)] == ["serve.judge"]
     other = served(tmp_path, seed=0)
     models = {

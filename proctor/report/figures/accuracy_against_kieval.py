@@ -130,10 +130,6 @@ def plate(found: Sequence[Point], line: Line) -> Plate:
     )
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST_LABEL else name[: LONGEST_LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 

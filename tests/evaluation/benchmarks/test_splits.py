@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.benchmarks.splits import draw, exemplars_for, halves, members, select
+from evaluation.benchmarks.splits import draw, exemplars_for, halves, members
 from evaluation.items import make_item
 from tests.evaluation.exam_driver import make_items
 
@@ -50,13 +50,10 @@ def test_draws_are_nested_and_keep_the_order(shuffler: random.Random, seed: int,
     assert set(draw(shuffled, n, seed)) == set(drawn)
 
 
-def test_draw_and_select_refuse_the_impossible() -> None:
+def test_draw_refuses_the_impossible() -> None:
     for n in (0, -1, 62):
         with pytest.raises(ValueError, match=rf"draw {n} items; it must be 1 to 61"):
             draw(ITEMS, n, 0)
-    assert select(ITEMS, [ITEMS[3].id, ITEMS[1].id]) == [ITEMS[1], ITEMS[3]]
-    with pytest.raises(ValueError, match="'nothing'"):
-        select(ITEMS, ["nothing"])
 
 
 def test_exemplars_are_one_list_per_subject() -> None:

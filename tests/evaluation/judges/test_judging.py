@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.asking.verdict import CHOICE, COMMENT_CHARACTERS, RATING, VerdictForm
+from evaluation.asking.form import COMMENT_CHARACTERS
+from evaluation.asking.verdict import CHOICE, RATING, VerdictForm
 from evaluation.judges.mt_bench import MTBenchOptions
 from evaluation.judges.pairwise import PairwiseOptions
 from evaluation.kieval import verdict as verdicts
@@ -69,7 +70,7 @@ def test_other_choices_are_missing(value: Any) -> None:
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("length", [1, 24, 300])
 def test_the_schema_bounds_the_tokens(form: VerdictForm, length: int) -> None:
-    schema = form.schema(length)
+    schema = form.fields(length).schema()
     assert list(schema["properties"]) == ["comment", form.key] == schema["required"]
     assert schema["additionalProperties"] is False
     comment = schema["properties"]["comment"]
@@ -80,12 +81,12 @@ def test_the_schema_bounds_the_tokens(form: VerdictForm, length: int) -> None:
     for value in form.values:
         longest = json.dumps({"comment": "x" * length, form.key: value})
         assert form.parse_structured(longest) is not None
-        assert len(longest) < form.tokens(length)
+        assert len(longest) < form.fields(length).tokens()
 
 
 def test_comments_have_the_characters_of_a_kieval_verdict() -> None:
     other = verdicts.verdict_schema(24)["properties"]["overall"]["properties"]["comment"]
-    assert RATING.schema(24)["properties"]["comment"] == other
+    assert RATING.fields(24).schema()["properties"]["comment"] == other
     assert not any(re.fullmatch(COMMENT_CHARACTERS, character) for character in '"\\\t\n\x7f\u65e5')
 
 
@@ -94,7 +95,7 @@ def test_xgrammar_enforces_the_schema(form: VerdictForm) -> None:
     xgrammar = pytest.importorskip("xgrammar")
     accepts = pytest.importorskip("xgrammar.testing")._is_grammar_accept_string
     grammar = xgrammar.Grammar.from_json_schema(
-        json.dumps(form.schema(24)), any_whitespace=False, separators=(",", ":")
+        json.dumps(form.fields(24).schema()), any_whitespace=False, separators=(",", ":")
     )
 
     def compact(comment: str, value: Any) -> str:
@@ -230,7 +231,7 @@ def test_long_free_texts_are_read_in_no_time() -> None:
 
 
 def test_options_are_checked() -> None:
-    needed = RATING.tokens(24)
+    needed = RATING.fields(24).tokens()
     with pytest.raises(ValueError, match=rf"evaluator_tokens is {needed - 1}.*can need {needed}"):
         build("mt_bench", {"comment_length": 24, "evaluator_tokens": needed - 1}, seed=0)
     assert MTBenchOptions(comment_length=24, evaluator_tokens=needed).evaluator_tokens == needed
