@@ -25,6 +25,7 @@ from serving.model.fingerprint import (
     weights_of_adapter,
 )
 from serving.model.spec import ModelSpec
+from tests.serving.serving_models import byte_tokenizer, save_model
 
 
 def folder_of(root: Path, **files: bytes | str) -> Path:
@@ -300,6 +301,6 @@ def test_only_models_that_a_later_rule_touches_have_another_fingerprint(
 ) -> None:
     folder = save_model(tmp_path, tokenizer)
     spec = ModelSpec(path=str(folder), engine="transformers", **more)
-    now = fingerprint.fingerprint(spec, mode="fast", device="cpu")
-    monkeypatch.setattr(fingerprint, "_later_rules", lambda folder, spec: [])
-    assert (fingerprint.fingerprint(spec, mode="fast", device="cpu") != now) == touched
+    now = fingerprint(spec, mode="fast", device="cpu")
+    monkeypatch.setattr(module, "_later_rules", lambda folder, spec: [])
+    assert (fingerprint(spec, mode="fast", device="cpu") != now) == touched

@@ -154,7 +154,7 @@ def test_reasoning_tags_that_are_special_tokens_are_told_by_ids(fake: Fake, spec
     # of this tokenizer <|im_start|> and <|im_end|> are special; the server's text leaves them out
     spec = spec.model_copy(update={"reasoning_tags": ("<|im_start|>", "<|im_end|>")})
     found = fingerprint(spec, mode="fast", device="cpu x2")
-    endpoint_of(fake, found, tmp_path).write(tmp_path / "m.json")
+    endpoint_of(fake, found).write(tmp_path / "m.json")
     fake.names = [found]
     engine = engine_of(spec)
     engine._prepare_tokenizer()
