@@ -16,12 +16,12 @@ first, and an item that is too long alone is left unscored (option ``overlong``)
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from evaluation import static_results as results
 from evaluation.benchmarks.splits import copies_of, exemplars_for
 from evaluation.extraction import extract_answer, is_right
 from evaluation.formats import (
@@ -36,16 +36,13 @@ from evaluation.formats import (
 )
 from evaluation.items import LETTERS, Item
 from evaluation.protocol import ProtocolOptions, Record
-from evaluation.statistics import Interval, wilson
+from evaluation.show.table import Column
 from serving.records import Ask, Completion, Dialogue, Message, Prompt, Sampling, Score, TokenScores
 
 # A base model goes on with the next question; anything earlier might be the answer itself.
 PLAIN_STOPS = ("\nQuestion:",)
 ANSWER_TOKENS = 64
 WORKED_SOLUTION_TOKENS = 400
-TIED = 1e-9
-"""Relative difference below which two log-likelihoods are equal: they come from float32, whose last digit is at 6e-8,
-and dividing equal ones by their lengths may change the last digit of a float64."""
 
 
 class StaticOptions(ProtocolOptions):
@@ -93,6 +90,13 @@ class Static:
     version: ClassVar[int] = 3
     roles: ClassVar[tuple[str, ...]] = ("candidate",)
     Options: ClassVar[type[ProtocolOptions]] = StaticOptions
+    called: ClassVar[str] = "static accuracy"
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("accuracy_leaked", "acc. leaked %", 100, 1, 1, "leaked"),
+        Column("accuracy_untouched", "acc. untouched %", 100, 1, 1, "untouched"),
+    )
+    score_said: ClassVar[str] = "1 right, 0 wrong"
+    right_or_wrong: ClassVar[bool] = True
 
     def __init__(self, options: StaticOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options
@@ -131,9 +135,9 @@ class Static:
         length = {**({"exemplars_dropped": dropped} if dropped else {}), **({"cut": cut} if cut else {})}
         if cut and self.options.overlong == "unscored":
             return {**self._unscored(item), **length}
-        values = [_log_likelihood(table) for table in scores]
-        record = {**self._head(item), **_chosen(values, item.answer), "log_likelihoods": values}
-        record["status"] = _status(record)
+        values = [results.log_likelihood(table) for table in scores]
+        record = {**self._head(item), **results.chosen(values, item.answer), "log_likelihoods": values}
+        record["status"] = results.status(record)
         if self.options.mode == "cloze":
             lengths = {
                 "norm": [len(choice) for choice in item.choices],
@@ -141,7 +145,7 @@ class Static:
             }
             for name, sizes in lengths.items():
                 divided = [None if v is None else v / max(1, n) for v, n in zip(values, sizes, strict=True)]
-                record |= {f"{key}_{name}": value for key, value in _chosen(divided, item.answer).items()}
+                record |= {f"{key}_{name}": value for key, value in results.chosen(divided, item.answer).items()}
         return {**record, **length}
 
     def _generate(self, item: Item, shots: Sequence[Item]) -> Dialogue[Record]:
@@ -165,7 +169,7 @@ class Static:
             return {**self._unscored(item), **ended, **length}
         said = extract_answer(reply, item, cut_off=completion.finish_reason == "length")
         record = {**self._head(item), "prediction": said, "correct": is_right(said, item)}
-        return {**record, "status": _status(record), **ended, **length}
+        return {**record, "status": results.status(record), **ended, **length}
 
     def _prompt(self, item: Item, shots: Sequence[Item]) -> Prompt:
         cloze = self.options.mode == "cloze"
@@ -222,78 +226,22 @@ class Static:
         subjects: dict[str, list[Mapping[str, Any]]] = {}
         for record in records:
             subjects.setdefault(record["subject"], []).append(record)
-        return {**_figures(records), "subjects": {name: _figures(subjects[name]) for name in sorted(subjects)}}
+        return {
+            **results.figures(records),
+            "subjects": {name: results.figures(subjects[name]) for name in sorted(subjects)},
+        }
+
+    @staticmethod
+    def row(halves: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """The accuracy on each half, with its interval."""
+        found: dict[str, Any] = {"accuracy_leaked": None, "accuracy_untouched": None}
+        for half, figures in halves.items():
+            found[f"accuracy_{half}"], found[f"accuracy_{half}_ci"] = figures["accuracy"], figures["accuracy_interval"]
+        return found
+
+    shown = staticmethod(results.shown)
+    score = staticmethod(results.score)
 
     def prompt_hashes(self) -> dict[str, str]:
         """None: the plain formats are code (``evaluation.formats``), under ``version``."""
         return {}
-
-
-def _figures(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    n = len(records)
-    examined = [record for record in records if record["status"] != "unscored"]
-    counts = {status: sum(record["status"] == status for record in records) for status in _STATES}
-    earned, known = _earned(examined, ""), len(examined)
-    figures: dict[str, Any] = {
-        "n": n,
-        "accuracy": earned / known if known else None,
-        "accuracy_interval": _pair(wilson(earned, known)),
-        **counts,
-        "tied": sum("tied" in record for record in records),
-        "unparsable_rate": counts["unparsable"] / known if known else None,
-        # a model that gives no likelihood has not answered wrongly: it has not been examined
-        "unscored": n - known + sum(r["status"] == "unparsable" and r["mode"] != "generate" for r in records),
-        "overlong": n - known,
-        "cut_and_scored": sum("cut" in record for record in examined),
-        "fewer_exemplars": sum("exemplars_dropped" in record for record in examined),
-        "exemplar_copies": sum("exemplar_copies" in record for record in records),
-        "chance": math.fsum(1 / r["options"] for r in examined if r["options"]) / known if known else None,
-    }
-    for name in ("norm", "bytes"):
-        if any(f"correct_{name}" in record for record in examined):
-            earned = _earned(examined, f"_{name}")
-            figures[f"acc_{name}"] = earned / known
-            figures[f"acc_{name}_interval"] = _pair(wilson(earned, known))
-    return figures
-
-
-_STATES = ("right", "wrong", "unparsable")
-
-
-def _earned(records: Sequence[Mapping[str, Any]], suffix: str) -> float:
-    """Right answers, with the credit of tied ones; a whole number where there are none."""
-    credit = math.fsum(record.get(f"credit{suffix}", 0.0) for record in records)
-    right = sum(record.get(f"correct{suffix}") is True for record in records)
-    return right + credit if credit else right
-
-
-def _pair(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else list(interval)
-
-
-def _log_likelihood(table: TokenScores) -> float | None:
-    """None where no token of the option was scored, or a value is NaN or infinite (a broken or overflowing model)."""
-    value = table.answer_logprob()
-    return value if "answer" in table.segments and math.isfinite(value) else None
-
-
-def _chosen(values: Sequence[float | None], key: str) -> dict[str, Any]:
-    """The choice that log-likelihoods make: prediction and correct; of several equals tied, and credit where the key is
-    one of them. Nothing is predicted if a value is missing, for then nothing is comparable."""
-    known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
-        return {"prediction": None, "correct": False}
-    best = [LETTERS[i] for i, value in enumerate(known) if math.isclose(value, max(known), rel_tol=TIED)]
-    if len(best) == 1:
-        return {"prediction": best[0], "correct": best[0] == key}
-    if key in best:
-        return {"prediction": None, "correct": None, "tied": best, "credit": 1 / len(best)}
-    return {"prediction": None, "correct": False, "tied": best}
-
-
-def _status(record: Mapping[str, Any]) -> str:
-    if record["correct"] is None:
-        return "tied"
-    if record["prediction"] is None and "tied" not in record:
-        return "unparsable"
-    return "right" if record["correct"] else "wrong"

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from evaluation.asking.turns import CANDIDATE_PLAIN, converse, reply_counts, shown_references
 from evaluation.asking.verdict import JudgeOptions, Value, VerdictForm, judge
+from evaluation.idgen import shown as said
 from evaluation.items import Item
 from evaluation.protocol import Record
 from evaluation.statistics import mean, mean_of
@@ -67,6 +68,7 @@ class IDGenExam:
     version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[IDGenExamOptions]] = IDGenExamOptions
+    shown = staticmethod(said.exam)
 
     def __init__(self, options: IDGenExamOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options

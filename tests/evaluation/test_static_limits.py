@@ -12,10 +12,11 @@ from evaluation.item_analysis.matrix import score_field
 from evaluation.items import Item, make_item
 from evaluation.registry import build
 from evaluation.static import Static, StaticOptions
-from proctor.report.dialogues import blocks
-from proctor.report.item_score import earned_by_both, value
+from evaluation.static_results import score, shown
+from proctor.report.item_score import earned_by_both, scored
 from serving.records import Ask, Completion, Score, TokenScores
-from tests.evaluation.exam_driver import drive, make_items, said, scored
+from tests.evaluation.exam_driver import drive, make_items, said
+from tests.evaluation.exam_driver import scored as table
 from tests.evaluation.test_static import by_option, examine
 
 
@@ -54,13 +55,13 @@ def test_a_tie_counts_its_share(item: Item) -> None:
     assert found["accuracy"] == pytest.approx(0.75 / 3)
     # Wilson for p = .25, n = 3: (p + z2/2n -+ z sqrt(pq/n + z2/4n2)) / (1 + z2/n)
     assert found["accuracy_interval"] == pytest.approx([0.0368, 0.7439], abs=1e-4)
-    assert [value(record) for record in (two, four, lost)] == [0.5, 0.25, 0.0]
+    assert [score(record) for record in (two, four, lost)] == [0.5, 0.25, 0.0]
 
 
 def test_keys_that_all_stand_first_gain_nothing_from_a_model_that_tells_nothing_apart() -> None:
     items = [replace(one, answer="A") for one in make_items(8)]
     for mode in ("letter", "cloze"):
-        records = [examine(one, lambda _: scored(-3.0), mode=mode)[1] for one in items]
+        records = [examine(one, lambda _: table(-3.0), mode=mode)[1] for one in items]
         assert summary(records, mode=mode)["accuracy"] == 0.25
         assert summary(records, mode=mode)["tied"] == 8
 
@@ -95,7 +96,7 @@ def test_an_item_longer_than_the_context_is_not_scored(item: Item, mode: str) ->
     assert found["chance"] == 0.25
     assert summary([record])["accuracy"] is None
     assert score_field(record) == ("correct", 1.0)
-    assert "longer than the context" in str(blocks("static", record, item))
+    assert "longer than the context" in str(shown(record))
 
 
 def test_an_overlong_item_is_scored_on_request(item: Item) -> None:
@@ -120,7 +121,7 @@ def test_exemplars_are_dropped_before_the_item_is_cut(item: Item, mode: str) -> 
     assert kept == prompts[0].split("\n\n", 1)[1], "the first exemplar is dropped, the others stay"
     found = summary([record], mode=mode)
     assert (found["fewer_exemplars"], found["accuracy"]) == (1, 1.0)
-    assert "1 exemplars did not fit" in str(blocks("static", record, item))
+    assert "1 exemplars did not fit" in str(shown(record))
     _, none = examine(item, limited(3), pool, shots=3, mode=mode)
     assert (none["status"], none["exemplars_dropped"]) == ("unscored", 3)
 
@@ -139,7 +140,7 @@ def test_only_items_with_a_result_are_paired(item: Item) -> None:
     _, right = examine(item, by_option(-2, -1, -3, -3))
     _, tied = examine(item, by_option(-1, -1, -3, -3))
     _, cut = examine(replace(item, question="NOT " * 90), limited(60))
-    mine = [{**record, "half": "leaked"} for record in (right, tied, cut)]
+    mine = scored(Static, [{**record, "half": "leaked"} for record in (right, tied, cut)])
     assert earned_by_both(mine, [mine[0]] * 3, "leaked") == [(1.0, 1.0), (0.5, 1.0)]
 
 
@@ -178,7 +179,7 @@ def test_a_copy_is_never_its_own_exemplar(changes: dict[str, Any]) -> None:
     _, record = examine(tested, by_option(-1, -2, -3, -4), pool, shots=2)
     assert record["exemplar_copies"] == 1
     assert summary([record])["exemplar_copies"] == 1
-    assert "1 copies of it in the pool" in str(blocks("static", record, tested))
+    assert "1 copies of it in the pool" in str(shown(record))
 
 
 def test_other_questions_are_no_copies() -> None:
