@@ -23,7 +23,7 @@ from pydantic import Field, model_validator
 
 from evaluation import static_results as results
 from evaluation.benchmarks.splits import copies_of, exemplars_for
-from evaluation.extraction import extract_answer, is_right
+from evaluation.extraction import answer_of, is_right
 from evaluation.formats import (
     chat_answer,
     chat_question,
@@ -167,7 +167,7 @@ class Static:
         length = {"exemplars_dropped": dropped} if dropped else {}
         if completion.finish_reason == "context":
             return {**self._unscored(item), **ended, **length}
-        said = extract_answer(reply, item, cut_off=completion.finish_reason == "length")
+        said = answer_of(completion, item)
         record = {**self._head(item), "prediction": said, "correct": is_right(said, item)}
         return {**record, "status": results.status(record), **ended, **length}
 

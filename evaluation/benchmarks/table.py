@@ -26,7 +26,7 @@ from evaluation.benchmarks.table_keys import LABELS, Labels, Question, key_indic
 from evaluation.benchmarks.table_padding import question as padded_question
 from evaluation.benchmarks.table_padding import without_padding
 from evaluation.benchmarks.tables import ARROW, CSV, JSON, Table, of_split, tables_of
-from evaluation.extraction.numbers import plain_number
+from evaluation.extraction.spelling import plain_number
 from evaluation.items import LETTERS
 
 NAMED = ("question", "answer", "subject", "context", "id", "reason", "split")
