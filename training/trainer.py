@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from serving.files import naming
 from serving.named import nearest
 from training import attention
 from training.config import TrainingConfig, deepspeed_file
@@ -75,7 +76,8 @@ def train(
     )
     trainer.remove_callback(PrinterCallback)
     resume = last_checkpoint(checkpoints) if checkpoints.is_dir() else None
-    trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    with naming(checkpoints):
+        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     if keeper.stopped:
         raise Interrupted(
             f"{name}: stopped at step {trainer.state.global_step}, checkpoint written; run again to go on"
@@ -90,7 +92,8 @@ def train(
         probe_loss=batch_loss(trainer.model_wrapped, probe_rows(rows), pad_id, arguments.device),
     )
     target = folder / ("model" if config.method == "full" else "adapter")
-    trainer.save_model(str(target))
+    with naming(target):
+        trainer.save_model(str(target))
     if trainer.is_world_process_zero():
         (target / "training_args.bin").unlink(missing_ok=True)  # a pickle that nothing reads
     return result
