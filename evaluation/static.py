@@ -32,6 +32,8 @@ from evaluation.formats import (
 )
 from evaluation.items import LETTERS, Item
 from evaluation.protocol import ProtocolOptions, Record
+from evaluation.show.blocks import Block, say
+from evaluation.show.table import Column
 from evaluation.statistics import Interval, wilson
 from serving.records import Ask, Completion, Dialogue, Message, Prompt, Sampling, Score, TokenScores
 
@@ -76,6 +78,13 @@ class Static:
     version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate",)
     Options: ClassVar[type[ProtocolOptions]] = StaticOptions
+    called: ClassVar[str] = "static accuracy"
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("accuracy_leaked", "acc. leaked %", 100, 1, 1, "leaked"),
+        Column("accuracy_untouched", "acc. untouched %", 100, 1, 1, "untouched"),
+    )
+    score_said: ClassVar[str] = "1 right, 0 wrong"
+    right_or_wrong: ClassVar[bool] = True
 
     def __init__(self, options: StaticOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options
@@ -179,6 +188,30 @@ class Static:
         for record in records:
             subjects.setdefault(record["subject"], []).append(record)
         return {**_figures(records), "subjects": {name: _figures(subjects[name]) for name in sorted(subjects)}}
+
+    @staticmethod
+    def row(halves: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """The accuracy on each half, with its interval."""
+        found: dict[str, Any] = {"accuracy_leaked": None, "accuracy_untouched": None}
+        for half, figures in halves.items():
+            found[f"accuracy_{half}"], found[f"accuracy_{half}_ci"] = figures["accuracy"], figures["accuracy_interval"]
+        return found
+
+    @staticmethod
+    def shown(record: Mapping[str, Any]) -> list[Block]:
+        """The reply, or the options' log-likelihoods; what was read, and the key."""
+        found = []
+        if record.get("reply") is not None:
+            found.append(say("candidate", record["reply"], f"ended by {record.get('finish_reason', '-')}"))
+        rows = []
+        for letter, value in zip(LETTERS, record.get("log_likelihoods") or (), strict=False):
+            marks = ["chosen"] if letter == record["prediction"] else []
+            marks += ["key"] if letter == record["answer"] else []
+            rows.append([letter, value, ", ".join(marks)])
+        if rows:
+            found.append({"t": "bars", "who": "log-likelihood of each option, nats", "rows": rows})
+        read = record["prediction"] if record["prediction"] is not None else "nothing"
+        return [*found, say("result", f"{record['status']}: read {read}, key {record['answer']}")]
 
     def prompt_hashes(self) -> dict[str, str]:
         """None: the plain formats are code (``evaluation.formats``), under ``version``."""

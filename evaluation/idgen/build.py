@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from evaluation.extraction.numbers import extract_number
 from evaluation.idgen import checking, growing, references
+from evaluation.idgen import shown as said
 from evaluation.idgen.asking import Desk
 from evaluation.idgen.checking import math_checks, usability
 from evaluation.idgen.duplicates import Duplicate, near_duplicates
@@ -63,6 +64,7 @@ class IDGen:
     Options: ClassVar[type[ProtocolOptions]] = IDGenOptions
     rehearsal: ClassVar[Sequence[Mapping[str, str]]] = REHEARSAL
     size_option: ClassVar[str] = ""
+    shown = staticmethod(said.build)
 
     def __init__(self, options: IDGenOptions, *, seed: int) -> None:
         self.options = options

@@ -15,9 +15,10 @@ from pydantic import Field
 
 from evaluation.asking.turns import CANDIDATE_PLAIN, converse, reply_counts, shown_references
 from evaluation.asking.verdict import JudgeOptions, Value, VerdictForm, judge
+from evaluation.idgen import shown as said
 from evaluation.items import Item
 from evaluation.protocol import Record
-from evaluation.statistics import bootstrap_mean, mean
+from evaluation.statistics import mean, mean_of
 from evaluation.templates import prompt_hash, quote, render
 from serving.records import Dialogue, Message, derive_seed
 
@@ -64,9 +65,10 @@ class IDGenExam:
     """
 
     name: ClassVar[str] = "idgen"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[IDGenExamOptions]] = IDGenExamOptions
+    shown = staticmethod(said.exam)
 
     def __init__(self, options: IDGenExamOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options
@@ -118,7 +120,7 @@ class IDGenExam:
         no score is counted and never scores 0."""
         best = self.options.max_score
         known = [record["score"] for record in records if record["score"] is not None]
-        interval = bootstrap_mean(known, seed=derive_seed(self.seed, "idgen", "score"))
+        overall = mean_of(known, seed=derive_seed(self.seed, "idgen", "score"), scale=(0.0, float(best)))
         states, scores = Counter(record["status"] for record in records), Counter(known)
         average = mean(known)
         subjects = {
@@ -128,8 +130,7 @@ class IDGenExam:
         return {
             "n": len(records),
             "max_score": best,
-            "score": average,
-            "score_interval": list(interval) if interval else None,
+            **overall.to_json("score", "score_interval"),
             "score_100": None if average is None else 100 * average / best,
             "scored": states["scored"],
             "missing_verdicts": states["missing_verdict"],

@@ -13,14 +13,20 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from evaluation.items import Item
+from evaluation.kieval import plots as drawn
 from evaluation.kieval import prompts as prompts
+from evaluation.kieval import published as papers
+from evaluation.kieval import shown as said
+from evaluation.kieval import tables as tabled
 from evaluation.kieval.conversation import Conversation
 from evaluation.kieval.judge import judge
 from evaluation.kieval.options import KIEvalOptions
+from evaluation.kieval.prefilter import Prefilter
 from evaluation.kieval.prompts import ask_as_candidate, opening, read_answer
 from evaluation.kieval.scores import ablations, paper, released, summarise
 from evaluation.kieval.verdict import ASPECTS
 from evaluation.protocol import ProtocolOptions, Record
+from evaluation.show.table import Column
 from evaluation.templates import unquoted
 from serving.records import Ask, Completion, Dialogue, Sampling, Yielded
 
@@ -42,9 +48,19 @@ class KIEval:
     """
 
     name: ClassVar[str] = "kieval"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     roles: ClassVar[tuple[str, ...]] = ("candidate", "interactor", "evaluator")
     Options: ClassVar[type[ProtocolOptions]] = KIEvalOptions
+    called: ClassVar[str] = "KIEval"
+    columns: ClassVar[tuple[Column, ...]] = tabled.COLUMNS
+    score_said: ClassVar[str] = "KIEval released, 0 to 1"
+    row = staticmethod(tabled.row)
+    score = staticmethod(tabled.score)
+    counts = staticmethod(tabled.counts)
+    notices = staticmethod(tabled.notices)
+    shown = staticmethod(said.shown)
+    plots = staticmethod(drawn.plots)
+    published = staticmethod(papers.published)
 
     def __init__(self, options: KIEvalOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options
@@ -155,6 +171,10 @@ class KIEval:
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The set's figures (``scores.summarise``)."""
         return summarise(records, roles=self.roles, seed=self.seed)
+
+    def prefilter(self) -> Prefilter:
+        """The validity filter with these options: the evaluator takes the exam first."""
+        return Prefilter.of(self.options)
 
     def prompt_hashes(self) -> dict[str, str]:
         return prompts.hashes()

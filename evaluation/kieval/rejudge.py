@@ -19,7 +19,7 @@ from evaluation.kieval import prompts as prompts
 from evaluation.kieval.conversation import Conversation
 from evaluation.kieval.judge import judge
 from evaluation.kieval.options import JudgeOptions
-from evaluation.kieval.scores import VARIANTS, figure, paper, released, token_means
+from evaluation.kieval.scores import SCALES, figure, paper, released, token_means
 from evaluation.protocol import ProtocolOptions, Record
 from serving.records import Dialogue
 
@@ -41,7 +41,7 @@ class Rejudge:
     """
 
     name: ClassVar[str] = "rejudge"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("evaluator",)
     Options: ClassVar[type[ProtocolOptions]] = JudgeOptions
 
@@ -105,7 +105,8 @@ class Rejudge:
         """
         stored = _matched([r["item_id"] for r in records], self.originals if originals is None else originals)
         variants = {
-            name: figure([r["scores"][name] for r in records], f"rejudge/{name}", self.seed) for name in VARIANTS
+            name: figure([r["scores"][name] for r in records], f"rejudge/{name}", self.seed, SCALES[name])
+            for name in SCALES
         }
         rounds = [turn for record in records for turn in record["rounds"]]
         return {
@@ -114,8 +115,10 @@ class Rejudge:
             "score_interval": variants["released"]["interval"],
             **variants,
             "all_rounds": {
-                name: figure([r["scores_all_rounds"][name] for r in records], f"rejudge/all/{name}", self.seed)
-                for name in VARIANTS
+                name: figure(
+                    [r["scores_all_rounds"][name] for r in records], f"rejudge/all/{name}", self.seed, SCALES[name]
+                )
+                for name in SCALES
             },
             "rounds_judged": len(rounds),
             "missing_verdicts": sum(r["missing_verdicts"] for r in records),
@@ -158,7 +161,7 @@ def agreement(records: Records, originals: Records, *, seed: int) -> dict[str, A
 
     ``n`` pairs, ``missing`` {new, original} rounds without a verdict of the one or the other, ``exact`` (share of equal
     scores), ``kappa``, ``kappa_quadratic``, ``pearson`` and ``spearman``; ``mean_difference``, new minus original, the
-    mean over interviews of each one's mean, with a bootstrap interval over interviews, for the rounds of one interview
+    mean over interviews of each one's mean, with an interval over interviews, for the rounds of one interview
     depend on each other. ``stop``: the same of the wish to stop. ``interviews``: the same of the interviews' scores
     (released, over all stored rounds). ValueError where an interview has more or fewer rounds than were judged.
     """

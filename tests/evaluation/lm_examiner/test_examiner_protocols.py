@@ -13,6 +13,7 @@ from evaluation.lm_examiner.answering import exemplars
 from evaluation.lm_examiner.levels import source_id
 from evaluation.lm_examiner.marks import few_shot_gain
 from evaluation.lm_examiner.peer_examination import PeerExamination
+from evaluation.lm_examiner.peer_summary import self_preference
 from evaluation.lm_examiner.ranking_exam import Ranking
 from evaluation.lm_examiner.style_bias import StyleBias
 from evaluation.registry import build
@@ -290,14 +291,36 @@ def test_with_cross_judge_everybody_judges_every_question_but_not_itself() -> No
     assert metrics["pairwise"]["combined"]["examiners_of_pair"][2] == [2, 2, 0, 2]
 
 
-def test_self_preference_is_own_marks_less_the_others() -> None:
+def test_self_preference_is_own_marks_less_the_others_less_leniency() -> None:
     _, metrics, records, _ = peers(by_name, own_answers=True)
     assert metrics["full_marks"]["a"]["a"] is None
     found = metrics["self_preference"]
-    # a marks itself 5; b marks it 5, c 3. b marks itself 4; a 4, c 3. c marks itself 3; a and b 4
-    assert [found[name]["difference"] for name in "abc"] == [1.0, 0.5, -1.0]
-    assert found["a"]["n"] == 4
+    # Own answers: a marks itself 5, b 5, c 3; b marks itself 4, a 4, c 3; c marks itself 3, a and b 4: 1, .5, -1 above.
+    # Others' answers, without their authors: a gives b's 1 more than c, c's as much as b; b gives a's 2 more than c,
+    # c's as much as a; c gives a's 2 less than b, b's 1 less than a: leniency .5, 1, -1.5.
+    assert [found[name]["leniency"] for name in "abc"] == [0.5, 1.0, -1.5]
+    assert [found[name]["difference"] for name in "abc"] == [0.5, -0.5, 0.5]
+    assert (found["a"]["n"], found["a"]["n_leniency"]) == (4, 8)
     assert all(set(record["questions"][0]["answers"]) == set("abc") for record in records)
+
+
+def rated(given: Callable[[str, str], int]) -> list[dict[str, Any]]:
+    """Two questions by each of four authors, who all answer; given(judge, author): the mark of the author's answer."""
+    return [
+        {
+            "examiner": author,
+            "questions": [{"marks": {author: {j: {"overall": given(j, author)} for j in "abcd"}}} for _ in range(2)],
+        }
+        for author in "abcd"
+    ]
+
+
+def test_a_judge_that_is_merely_lenient_prefers_nobody() -> None:
+    found = self_preference(rated(lambda judge, author: 3 + (judge == "a")), "abcd")
+    assert found["a"]["own"] - found["a"]["others"] == 1.0  # what was taken for self-preference
+    assert [found[name]["difference"] for name in "abcd"] == pytest.approx([0.0] * 4)
+    found = self_preference(rated(lambda judge, author: 3 + (judge == author == "a")), "abcd")
+    assert found["a"]["difference"] == 1.0
 
 
 def test_style_bias_compares_the_original_with_its_rewrite() -> None:
