@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from evaluation.benchmarks.splits import exemplars_for
-from evaluation.extraction import extract_answer, is_right
+from evaluation.extraction import answer_of, is_right
 from evaluation.formats import (
     chat_answer,
     chat_question,
@@ -75,7 +75,7 @@ class Static:
     """
 
     name: ClassVar[str] = "static"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     roles: ClassVar[tuple[str, ...]] = ("candidate",)
     Options: ClassVar[type[ProtocolOptions]] = StaticOptions
     called: ClassVar[str] = "static accuracy"
@@ -136,7 +136,7 @@ class Static:
             sampling=Sampling(max_tokens=self.options.max_tokens or room, stop=stop),
         )
         reply = completion.text.strip()
-        said = extract_answer(reply, item, cut_off=completion.finish_reason == "length")
+        said = answer_of(completion, item)
         record = self._record(item, said, correct=is_right(said, item))
         return {**record, "reply": reply, "finish_reason": completion.finish_reason}
 

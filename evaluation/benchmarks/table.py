@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 from evaluation.benchmarks.reading import Located, Place, Row, choice_item, open_item, shown, split_of
 from evaluation.benchmarks.table_keys import LABELS, Labels, Question, key_indices
 from evaluation.benchmarks.tables import ARROW, CSV, JSON, Table, of_split, tables_of
-from evaluation.extraction.numbers import plain_number
+from evaluation.extraction.spelling import plain_number
 from evaluation.items import LETTERS
 
 NAMED = ("question", "answer", "subject", "context", "id", "reason", "split")
