@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from evaluation.benchmarks.reading import Place, csv_rows, decode, read_bytes
 from evaluation.human_rating.conversations import Conversation
+from evaluation.show.table import FORMULA, defused
 
 FIXED = ("id", "context", "question", "reply")
 SCALE = (1, 2, 3, 4)
@@ -27,7 +28,6 @@ Ratings = dict[str, dict[str, int]]
 ValueT = TypeVar("ValueT")
 
 # What a spreadsheet program may take for the beginning of a formula (OWASP, CSV injection), full-width forms included.
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 
 class Row(NamedTuple):
@@ -85,12 +85,6 @@ def sheet_text(header: Sequence[str], rows: Iterable[Sequence[Any]], blank: Sequ
     return "\ufeff" + stream.getvalue()
 
 
-def defused(text: str) -> str:
-    """The text as a cell that no spreadsheet program computes. NUL, which some can't read, becomes U+FFFD."""
-    text = text.replace("\0", "\ufffd")
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
 def key_rows(chosen: Mapping[str, Conversation]) -> list[dict[str, Any]]:
     """The key: per id everything that is known of the conversation, its scores as columns of their own."""
     return [
@@ -114,7 +108,7 @@ def key_rows(chosen: Mapping[str, Conversation]) -> list[dict[str, Any]]:
 def check_annotators(names: Sequence[str], taken: Sequence[str] = FIXED) -> None:
     """ValueError for a name that is blank, repeated, a column's already, or would be a formula."""
     for index, name in enumerate(names):
-        if not name.strip() or name in taken or name in names[:index] or name.startswith((*_FORMULA, "'")):
+        if not name.strip() or name in taken or name in names[:index] or name.startswith((*FORMULA, "'")):
             raise ValueError(
                 f"annotator {name!r}: the name must be a text of its own that is none of {', '.join(taken)} and does "
                 "not begin with = + - @ or an apostrophe"

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from evaluation.lm_examiner.results import folders
 from proctor.cli import app
 from proctor.commands.groups import number
-from proctor.report.examiner_results import folders
 from serving.files import read_json, read_jsonl, write_json, write_jsonl
 from serving.named import named_values
 
