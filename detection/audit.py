@@ -117,7 +117,7 @@ def set_dialogue(test: SetTest, texts: Sequence[Text], records: Sequence[Record]
     return (yield from test.examine(texts, known))
 
 
-def summarise(records: Sequence[Record], seed: int, non_members: Sequence[Record] = ()) -> dict[str, dict[str, Any]]:
+def summarise(records: Sequence[Record], non_members: Sequence[Record] = ()) -> dict[str, dict[str, Any]]:
     """``metrics.json``: per score name the values of ``metrics.measurement``, and ``p_value_adjusted``, its p-value
     after Benjamini-Hochberg over all names of the file. Only names stand at the top level.
 
@@ -126,7 +126,7 @@ def summarise(records: Sequence[Record], seed: int, non_members: Sequence[Record
         candidate expects the texts more
     conformal: where texts have no label and non-members are known, see ``conformal.summary``
 
-    A text whose record lacks a name counts as unscorable for it. Intervals of two names with equal ``n`` are paired.
+    A text whose record lacks a name counts as unscorable for it.
 
     non_members: records of known non-members that are not under examination
     """
@@ -137,7 +137,7 @@ def summarise(records: Sequence[Record], seed: int, non_members: Sequence[Record
     found: dict[str, dict[str, Any]] = {}
     for name in names:
         scores = [record["scores"].get(name) for record in records]
-        found[name] = {**measurement(labels, scores, seed=seed), **_distribution(scores)}
+        found[name] = {**measurement(labels, scores), **_distribution(scores)}
         reference = references(records, non_members, name)
         if unlabelled and reference:
             found[name]["conformal"] = summary(p_values[name], len(reference))

@@ -38,7 +38,8 @@ def _line(row: dict[str, Any]) -> str:
     conformal = row.get("conformal")
     if row["auc"] is not None:
         low, high = row["auc_ci"]
-        text = f"AUC {row['auc']:.3f} [{low:.3f}, {high:.3f}]  TPR@5%FPR {row['tpr_at_5']:.3f}  n {row['n']}"
+        rate = "-" if row["tpr_at_5"] is None else f"{row['tpr_at_5']:.3f}"
+        text = f"AUC {row['auc']:.3f} [{low:.3f}, {high:.3f}]  TPR@5%FPR {rate}  n {row['n']}"
     elif row["mean"] is not None:
         low, middle, high = row["quartiles"][1:4]
         text = f"mean {row['mean']:.3f}, quartiles {low:.3f} {middle:.3f} {high:.3f}"

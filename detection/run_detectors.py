@@ -85,7 +85,7 @@ def detect(
             known = audit(examined.compared, detectors)
             write_jsonl(folder / "records.jsonl", records)
             write_text(folder / "scores.jsonl", "".join(score_lines(records, known)))
-            write_json(folder / "metrics.json", clean(summarise(records, examined.context.seed, known)))
+            write_json(folder / "metrics.json", clean(summarise(records, known)))
             if known:
                 write_jsonl(folder / NON_MEMBERS, known)
             if tests:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from detection.blind import BlindBaseline
-from detection.statistics.bootstrap import Difference, paired_difference
+from detection.statistics.gain import Difference, paired_difference
 from detection.statistics.measurement import measurement
 from detection.statistics.metrics import benjamini_hochberg
 
@@ -87,14 +87,14 @@ def verdict(
     findings, missing = [], []
     for name in HEADLINE:
         scores = [record["scores"].get(name) for record in candidate]
-        found = measurement(labels, scores, seed=seed)
+        found = measurement(labels, scores)
         if found["auc"] is None:
             missing.append(name)
             continue
         gain = None
         if base is not None:
             untouched = [record["scores"].get(name) for record in base]
-            gain = paired_difference(labels, scores, untouched, seed=seed)
+            gain = paired_difference(labels, scores, untouched)
         low, high = found["auc_ci"]
         findings.append(
             Finding(
@@ -107,7 +107,8 @@ def verdict(
                 gain=gain,
             )
         )
-    return decide(findings, None if blind is None else blind.fair, set_level or {}, tuple(missing))
+    fair, doubt = (None, "") if blind is None else (blind.fair, blind.doubt)
+    return decide(findings, fair, set_level or {}, tuple(missing), doubt)
 
 
 def decide(
@@ -115,11 +116,12 @@ def decide(
     fair: bool | None,
     set_level: Mapping[str, float | None],
     not_tested: tuple[str, ...] = (),
+    doubt: str = "",
 ) -> Verdict:
-    """The rule itself.
+    """The rule itself. ``doubt``: why ``fair`` is None (``BlindBaseline.doubt``).
 
     *contaminated*: for some headline detector the adjusted p-value is at most 0.05, the AUC's lower bound above 0.5,
-        the lower bound of the gain over the base above 0; and the blind baseline fails (``fair``).
+        the lower bound of the gain over the base above 0; and the test is ``fair`` (``detection.blind``).
     *not detected*: for every headline detector that ran the interval holds 0.5 and an AUC of 0.65 would have been found
         with 80% power (not by a detector whose scores are all alike); and no set-level test rejects.
     *inconclusive*: anything else. A set-level test alone convicts nobody, for it has neither of the two controls.
@@ -146,7 +148,8 @@ def decide(
         gaining = [f for f in significant if f.gain is not None and not f.gain.reason and f.gain.low > 0]
         evidence = "; ".join(map(str, gaining or significant))
         if fair is None:
-            return say("inconclusive", f"{evidence}; but no blind baseline says whether the test is fair")
+            why = doubt or "no blind baseline"
+            return say("inconclusive", f"{evidence}; but it cannot be told whether the test is fair: {why}")
         if not fair:
             return say("inconclusive", f"not a fair test: the blind baseline succeeds without a model; {evidence}")
         if gaining:
@@ -164,7 +167,7 @@ def decide(
     if below:
         which = "; ".join(map(str, below))
         return say("inconclusive", f"below chance: the two halves differ, and not by what was learned: {which}")
-    blank = [f.name for f in weighed if f.low == f.high == 0.5]  # no resample departs from chance: nothing but ties
+    blank = [f.name for f in weighed if f.auc == 0.5 and f.p_value == 1]  # every way to deal the labels gives 0.5: ties
     if blank:
         return say("inconclusive", f"all texts have the same score, so nothing could show: {', '.join(blank)}")
     weak = [f for f in weighed if f.minimum_auc is None or f.minimum_auc > WANTED_AUC]

@@ -1,5 +1,4 @@
-"""Exam protocols by name, of one model or a group. A protocol is one file and one line here; it is imported when it is
-first used."""
+"""Protocols of one model or a group, builders and analyses by name: one line here each, imported when first used."""
 
 from __future__ import annotations
 
@@ -9,8 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 from serving.named import lookup
 
 if TYPE_CHECKING:
+    from evaluation.analysis import Analysis
     from evaluation.items import Item
-    from evaluation.protocol import ExamProtocol, GroupProtocol
+    from evaluation.protocol import ExamBuilder, ExamProtocol, GroupProtocol
 
 PROTOCOLS = {
     "static": "evaluation.static:Static",
@@ -28,6 +28,18 @@ GROUPS = {
     "style_bias": "evaluation.lm_examiner.style_bias:StyleBias",
 }
 """Those that examine several models together."""
+BUILDERS = {
+    "lm_examiner": "evaluation.lm_examiner.build:LMExaminerBuilder",
+    "probing": "evaluation.probing.build:Probing",
+    "idgen": "evaluation.idgen.build:IDGen",
+}
+ANALYSES = {
+    "probing": "evaluation.probing.analysis:ProbingAnalysis",
+    "items": "evaluation.item_analysis.analysis:ItemAnalysis",
+    "question_map": "evaluation.lm_examiner.question_map:QuestionMap",
+}
+HEADLINED = ("static", "kieval")
+"""The protocols with columns of their own in the contamination table, in their order."""
 
 
 def protocols() -> tuple[str, ...]:
@@ -43,6 +55,16 @@ def protocol(name: str) -> type[ExamProtocol]:
 def group_protocol(name: str) -> type[GroupProtocol]:
     """The class of a group's protocol. ValueError for an unknown name."""
     return cast("type[GroupProtocol]", _found(GROUPS, name, "group protocol", PROTOCOLS, "exams"))
+
+
+def builder(name: str) -> type[ExamBuilder]:
+    """The class of a builder. ValueError for an unknown name."""
+    return cast("type[ExamBuilder]", lookup(BUILDERS, name, "builder"))
+
+
+def analysis(name: str) -> type[Analysis]:
+    """The class of an analysis. ValueError for an unknown name."""
+    return cast("type[Analysis]", lookup(ANALYSES, name, "analysis"))
 
 
 def _found(table: Mapping[str, str], name: str, what: str, other: Mapping[str, str], place: str) -> Any:
@@ -63,3 +85,19 @@ def build_group(name: str, options: Mapping[str, Any], *, candidates: Sequence[s
 
     kind = group_protocol(name)
     return kind(checked_options(name, kind.Options, options), candidates=candidates, seed=seed)
+
+
+def build_builder(name: str, options: Mapping[str, Any], *, seed: int) -> ExamBuilder:
+    """A builder with its options checked. ValueError as of ``build``."""
+    from serving.settings import checked_options
+
+    kind = builder(name)
+    return kind(checked_options(name, kind.Options, options), seed=seed)
+
+
+def build_analysis(kind: str, options: Mapping[str, Any], *, where: str) -> Analysis:
+    """An analysis with its options checked. ValueError names the option, its value and what would be right."""
+    from serving.settings import validate
+
+    made = analysis(kind)
+    return made(validate(made.Options, dict(options), where=where))

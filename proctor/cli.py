@@ -6,9 +6,27 @@ Light to import: every verb imports what it needs when it is called.
 from __future__ import annotations
 
 import errno
+import os
+import signal
 import sys
 
-from proctor.offline import go_offline
+
+def _stop_early(*_: object) -> None:
+    """SIGUSR1 (SLURM's warning) before the verb that was called listens to it itself: nothing has been done yet."""
+    os.write(2, b"error: interrupted; run the same command again to go on\n")
+    os._exit(75)
+
+
+def _listen() -> None:
+    """A runner holds the signal back until it can be heard."""
+    signal.signal(signal.SIGUSR1, _stop_early)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+
+
+if __name__ == "__main__":  # before the imports below, which take a while
+    _listen()
+
+from proctor.offline import go_offline  # noqa: E402
 
 go_offline()
 
@@ -82,6 +100,7 @@ app.add_typer(idgen.app, name="idgen")
 
 def main() -> None:
     """Entry point: turns errors into one message and the right exit code."""
+    _listen()
     from proctor.run_folder.stage import StageBusy
     from proctor.runner.local import INTERRUPTED, StageFailed
 
@@ -97,7 +116,8 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EDQUOT)
-        _fail(f"{error.filename or 'a file'}: {error.strerror or error}", 1 if full else 2)
+        named = (error.filename2 if full else None) or error.filename  # a copy names its source first
+        _fail(f"{named or 'a file'}: {error.strerror or error}", 1 if full else 2)
     except RuntimeError as error:
         if type(error).__name__ == "ServerGone":  # by its name: the class is not imported where nothing is served
             _fail(str(error), INTERRUPTED)

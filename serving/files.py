@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -11,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+SHARE = "PROCTOR_SHARE"
+"""Environment variable: others may enter folders of results."""
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 """Flags of a file that was not there: no link of somebody else's is written through."""
 
@@ -28,46 +31,69 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A stream whose bytes become ``path`` when it closes without an error: synced, and renamed.
+    """A stream whose bytes become ``path`` when it closes without an error: synced, and renamed."""
+    with beside(path) as partial, os.fdopen(os.open(partial, NEW, 0o666), "wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
 
-    Its name until then is random, and it is made anew: nobody who may write to the folder can lay a link there through
-    which another file would be written.
+
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """An empty folder that becomes ``path`` when it closes without an error."""
+    with beside(path) as partial:
+        partial.mkdir()
+        yield partial
+
+
+@contextlib.contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """A name beside ``path`` for what becomes ``path`` when it closes without an error, and is removed otherwise.
+
+    It is random: nobody who may write to the folder can lay a link there through which another file would be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}")
     with naming(path):
         try:
-            with os.fdopen(os.open(partial, NEW, 0o666), "wb") as stream:
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
+            yield partial
             partial.replace(path)
         finally:
-            partial.unlink(missing_ok=True)
+            if partial.is_dir():
+                shutil.rmtree(partial, ignore_errors=True)
+            else:
+                partial.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
-    """An empty folder that becomes ``path`` when it closes without an error; its name until then is random."""
+def output_folder(path: Path, *, share: bool | None = None) -> None:
+    """Makes a folder of results, which only its user can enter (mode 0700): what models were asked and answered is
+    nobody else's on a shared machine, however the files in it are made. One that exists keeps its mode.
+
+    share: open it to others, as far as the umask does (None: where $PROCTOR_SHARE is set, and not 0)
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name[:200]}.{secrets.token_hex(8)}.partial")
-    partial.mkdir()
-    with naming(path):
-        try:
-            yield partial
-            partial.rename(path)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    if os.environ.get(SHARE, "0") not in ("", "0") if share is None else share:
+        umask = os.umask(0o077)
+        os.umask(umask)
+        path.chmod(0o777 & ~umask)
 
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Gives an OSError without a file name this one: "No space left on device" comes from a write, which knows none."""
+    """Gives an OSError without a file name this one: "No space left on device" comes from a write, which knows none.
+
+    So does safetensors' own error, which then becomes an OSError."""
     try:
         yield
     except OSError as error:
         if error.filename is None and error.errno is not None:
             error.filename = str(path)
+        raise
+    except Exception as error:
+        if type(error).__name__ == "SafetensorError" and "(os error 28)" in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
         raise
 
 

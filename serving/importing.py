@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
+from serving.files import whole_folder
 from serving.model.embedded import gguf_to_folder
 from serving.model.fingerprint import ModelError, resolve_model
-from serving.model.folder import check_complete
+from serving.model.folder import check_complete, refuse_links_out
 from serving.model.spec import ModelSpec
 
 
@@ -26,15 +26,11 @@ def import_model(source: Path, out: Path, *, base: str | None = None) -> Path:
     if source.is_file():
         return gguf_to_folder(source, out)
     check_complete(source)
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    partial.mkdir(parents=True)
-    try:
+    refuse_links_out(source)
+    with whole_folder(out) as partial:
         for path in sorted(source.iterdir()):
             if path.is_file() and path.suffix in (".safetensors", ".json", ".jinja", ".model", ".txt"):
                 shutil.copyfile(path, partial / path.name)
-        partial.rename(out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return out
 
 
@@ -52,11 +48,10 @@ def _merge(adapter: Path, out: Path, base: str | None) -> Path:
         raise ModelError(f"adapter {adapter} does not name its base model; give it with --base")
     folder = resolve_model(ModelSpec(path=str(named)))
     check_complete(folder)
+    refuse_links_out(folder)
     arguments = {"dtype": "auto", "trust_remote_code": False, "use_safetensors": True}
     merged = with_adapter_merged(AutoModelForCausalLM.from_pretrained(folder, **arguments), adapter).eval()
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    partial.mkdir(parents=True)
-    try:
+    with whole_folder(out) as partial:
         merged.save_pretrained(partial, safe_serialization=True)
         for path in sorted(folder.iterdir()):
             companion = path.suffix in (".json", ".jinja", ".model", ".txt") and not _is_weights(path.name)
@@ -68,9 +63,6 @@ def _merge(adapter: Path, out: Path, base: str | None) -> Path:
             wanted, found = merged(input_ids=ids).logits.float(), again(input_ids=ids).logits.float()
         if not torch.allclose(wanted, found, rtol=1e-3, atol=1e-3):
             raise RuntimeError(f"{out}: the merged model is not the same after it was read back")
-        partial.rename(out)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return out
 
 

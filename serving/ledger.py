@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from serving import ledger as codec
+from serving.files import naming
 from serving.records import Completion, Prompt, Request, ScoreRequest, TokenScores
 
 SCHEMA = 1
@@ -128,10 +129,11 @@ class Ledger:
         data = _line(line)
         stream = self._open()
         offset = stream.tell()
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
         assert self._path is not None
+        with naming(self._path):
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
         self._note(batch, keys, self._path, offset, len(data))
 
     def close(self) -> None:
@@ -146,7 +148,8 @@ class Ledger:
             name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}.jsonl"
             self._path = self.folder / name
             self._stream = self._path.open("xb")
-            self._stream.write(_line({"schema": SCHEMA, "created": int(time.time())}))
+            with naming(self._path):
+                self._stream.write(_line({"schema": SCHEMA, "created": int(time.time())}))
         return self._stream
 
     def _note(self, batch: str, keys: Sequence[str], path: Path, offset: int, length: int) -> None:

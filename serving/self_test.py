@@ -8,7 +8,6 @@ machine, engine, versions and mode.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from serving.engines.process import ProcessEngine
+from serving.files import write_text
 from serving.model.adapters import limits
 from serving.model.embedded import cache_folder
 from serving.model.fingerprint import fingerprint
@@ -144,11 +144,7 @@ def find(key: str) -> Figures | None:
 
 
 def keep(key: str, figures: Figures) -> None:
-    file = _file(key)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f"{file.name}.{os.getpid()}")
-    partial.write_text(json.dumps(figures, indent=1), encoding="utf-8")
-    partial.replace(file)
+    write_text(_file(key), json.dumps(figures, indent=1))
 
 
 def key_of(spec: ModelSpec, mode: Mode) -> str:

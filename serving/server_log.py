@@ -1,8 +1,10 @@
-"""What a server's log says of its end."""
+"""What a server's log says of its end, and its metrics of its work."""
 
 from __future__ import annotations
 
 import re
+import signal
+from pathlib import Path
 
 _ORIGIN = r"(?:\([^()]*pid=\d+\) ?)?"
 _LEVEL = re.compile(_ORIGIN + r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)(?::\s*| [\d-]+ [\d:.]+ \[[^\]]*\] )")
@@ -33,3 +35,22 @@ def last_error(log: str) -> str:
             return words.strip()[:300]
         second = second or words.strip()[:300]
     return second
+
+
+def last_words(log: Path, begin: int, code: int | None) -> str:
+    """The last error in a log since ``begin`` (bytes), or the signal that ended the process; and where the log is."""
+    with log.open("rb") as stream:
+        stream.seek(max(begin, log.stat().st_size - 200_000))
+        said = last_error(stream.read().decode("utf-8", "replace"))
+    if not said and code is not None and code < 0:
+        said = f"it was ended by signal {signal.Signals(-code).name}"
+    return f"{said or 'it said nothing of an error'} (log: {log})"
+
+
+def tokens(metrics: str) -> tuple[float, float]:
+    """Prompt tokens read and tokens generated since a server started, from its page of metrics."""
+    totals = []
+    for name in ("prompt_tokens_total", "generation_tokens_total"):
+        found = re.findall(rf"^vllm:{name}(?:\{{[^}}]*\}})? ([0-9.e+]+)$", metrics, re.MULTILINE)
+        totals.append(sum(float(value) for value in found))
+    return totals[0], totals[1]

@@ -39,17 +39,18 @@ from serving.engines.process import child_environment
 from serving.engines.server_engine import served_fingerprints
 from serving.engines.vllm_arguments import as_flags, vllm_arguments
 from serving.model.fingerprint import fingerprint, resolve_model, versions_for
-from serving.model.folder import check_complete
+from serving.model.folder import ModelError, check_complete
 from serving.model.spec import ModelSpec
 from serving.proof import HEALTH, Unproven, new_key
 from serving.role_engines import device_and_threads
 from serving.server_guard import KEY_VARIABLE
-from serving.server_log import last_error
+from serving.server_log import last_words, tokens
 
 START_LIMIT = 1800.0
 """Seconds a server may take to load its model."""
 RESTARTS = 3
 """How often a server that died is started again within an hour."""
+_SOCKET = re.compile(r"server-[0-9a-f]{8}\.sock")
 
 
 class Server:
@@ -98,10 +99,16 @@ class Server:
         own_folder(self.folder)
         for name in self.models:
             failure_file(self.file(name)).unlink(missing_ok=True)
-            former = read_endpoint(self.file(name))
-            if former is not None and former.url.startswith(f"{UNIX}{self.folder.resolve()}/"):
-                Path(former.url.removeprefix(UNIX)).unlink(missing_ok=True)  # of a server that was killed
+            former = self._endpoint(name)
+            if former is not None and _SOCKET.fullmatch(Path(former.url).name):  # of a server that was killed
+                (self.folder / Path(former.url).name).unlink(missing_ok=True)
         self._begin()
+
+    def _endpoint(self, name: str) -> Endpoint | None:
+        """What the endpoint file says; None if there is none, or a damaged one, which is written anew."""
+        with contextlib.suppress(ModelError):
+            return read_endpoint(self.file(name))
+        return None
 
     def _begin(self) -> None:
         """A child with a new key and a new address; the files that name them once it is well."""
@@ -140,7 +147,7 @@ class Server:
         from dataclasses import replace
 
         for name in self.models:
-            endpoint = read_endpoint(self.file(name))
+            endpoint = self._endpoint(name)
             if endpoint is not None and endpoint.url == self.url:
                 replace(endpoint, ended=True).write(self.file(name))
         process, self.process = self.process, None
@@ -216,7 +223,7 @@ class Server:
             os.close(folder)
 
     def _forget_address(self) -> None:
-        if self._client is not None:
+        if self._client:
             self._client.close()
         if self.url.startswith(UNIX):
             Path(self.url.removeprefix(UNIX)).unlink(missing_ok=True)
@@ -272,15 +279,9 @@ class Server:
 
     def _tokens(self) -> tuple[float, float]:
         """Prompt tokens read and tokens generated since the server started."""
-        try:
-            text = self._get("/metrics") or ""
-        except Unproven:  # the child has gone, which watch sees next
-            text = ""
-        totals = []
-        for name in ("prompt_tokens_total", "generation_tokens_total"):
-            found = re.findall(rf"^vllm:{name}(?:\{{[^}}]*\}})? ([0-9.e+]+)$", text, re.MULTILINE)
-            totals.append(sum(float(value) for value in found))
-        return totals[0], totals[1]
+        with contextlib.suppress(Unproven):  # the child has gone, which watch sees next
+            return tokens(self._get("/metrics") or "")
+        return 0.0, 0.0
 
     def _get(self, path: str) -> str | None:
         """The body of a page of our own server; None if it doesn't answer 200. Unproven if it is not ours."""
@@ -295,11 +296,4 @@ class Server:
         return self.folder / f"{next(iter(self.models))}.log"
 
     def _last_words(self) -> str:
-        """The child's last error, as it stands in its log."""
-        with self._log_path().open("rb") as stream:
-            stream.seek(max(self._log_begin, self._log_path().stat().st_size - 200_000))
-            said = last_error(stream.read().decode("utf-8", "replace"))
-        code = None if self.process is None else self.process.returncode
-        if not said and code is not None and code < 0:
-            said = f"it was ended by signal {signal.Signals(-code).name}"
-        return f"{said or 'it said nothing of an error'} (log: {self._log_path()})"
+        return last_words(self._log_path(), self._log_begin, self.process.returncode if self.process else None)

@@ -45,6 +45,7 @@ class Profile(Strict):
     environment: variables set in jobs; directives: further #SBATCH options, e.g. --exclusive
     max_requeues: how often an interrupted job goes back to the queue by itself
     serve_host: where jobs of served models listen: an address, or ``node`` (the node's own private one)
+    share: others of the cluster may read run folders (else they have mode 0700)
     shards: exam stages that run as arrays, by stage or exam name; shards_at_once: of one array (None: all)
     device: kind of GPU as Proctor names it (``cuda:NVIDIA A100-SXM4-80GB``), where the login node has none
     """
@@ -73,6 +74,7 @@ class Profile(Strict):
     environment: dict[str, str] = Field(default_factory=dict)
     directives: tuple[str, ...] = ()
     serve_host: Word = "node"
+    share: bool = False
     max_requeues: int = Field(default=3, ge=0)
     shards: dict[str, int] = Field(default_factory=dict)
     shards_at_once: int | None = Field(default=None, ge=1)

@@ -18,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from serving.files import write_text
 from training.agent import AGENT_VARIABLE, PARENT_VARIABLE
 from training.config import TrainingConfig
 from training.interrupt import Interrupted, forget_stop, stop_on_signal, stop_wanted
@@ -153,14 +154,8 @@ def work(folder: Path) -> int:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes JSON beside ``path``, to the disk, and renames it."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with partial.open("w", encoding="utf-8") as stream:
-        json.dump(value, stream, indent=2, ensure_ascii=False)
-        stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(path)
+    """Indented JSON, whole or not at all; a loss may be NaN."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def _leave_error(folder: Path, error: Exception) -> None:

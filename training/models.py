@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from serving.files import write_json
+from serving.files import beside, write_json
 from serving.model.fingerprint import check_model_folder
-from serving.model.folder import read_config
+from serving.model.folder import read_config, refuse_links_out
 from serving.named import nearest
 from serving.template_trial import check_template
 from training.config import TrainingConfig
@@ -127,13 +127,13 @@ def store_as(folder: Path, dtype: Any) -> None:
         if all(tensor.dtype == dtype or not tensor.is_floating_point() for tensor in tensors.values()):
             continue
         cast = {name: t.to(dtype) if t.is_floating_point() else t for name, t in tensors.items()}
-        partial = path.with_name(f".{path.name}.partial")
-        save_file(cast, partial, metadata={"format": "pt"})
-        partial.replace(path)
+        with beside(path) as partial:
+            save_file(cast, partial, metadata={"format": "pt"})
 
 
 def copy_companions(source: Path, target: Path) -> None:
     """Configuration, tokenizer and chat template, byte for byte: training changes weights and nothing else."""
+    refuse_links_out(source)
     for pattern in _COMPANIONS:
         for path in source.glob(pattern):
             if path.is_dir():

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from serving.files import whole_file
 from training.config import TrainingConfig
 from training.examples import Example
 
@@ -143,19 +144,18 @@ def _bucketed(rows: list[Example], batch: int, generator: random.Random) -> list
 
 
 def save_rows(rows: Sequence[Example], path: Path) -> None:
-    """Writes rows as flat arrays (no pickle), beside ``path`` and renamed."""
+    """Writes rows as flat arrays (no pickle), whole or not at all."""
     import numpy as np
 
-    partial = path.with_name(f".{path.name}.partial.npz")
-    np.savez(
-        partial,
-        ids=np.array([token for row in rows for token in row.ids], dtype=np.int32),
-        learned=np.array([learn for row in rows for learn in row.learned], dtype=np.bool_),
-        lengths=np.array([len(row.ids) for row in rows], dtype=np.int64),
-        starts=np.array([start for row in rows for start in row.starts], dtype=np.int32),
-        documents=np.array([len(row.starts) for row in rows], dtype=np.int64),
-    )
-    partial.replace(path)
+    with whole_file(path) as stream:
+        np.savez(
+            stream,
+            ids=np.array([token for row in rows for token in row.ids], dtype=np.int32),
+            learned=np.array([learn for row in rows for learn in row.learned], dtype=np.bool_),
+            lengths=np.array([len(row.ids) for row in rows], dtype=np.int64),
+            starts=np.array([start for row in rows for start in row.starts], dtype=np.int32),
+            documents=np.array([len(row.starts) for row in rows], dtype=np.int64),
+        )
 
 
 def load_rows(path: Path) -> list[Example]:

@@ -7,6 +7,8 @@ log p(z | x_<t) with z drawn from the model, that is, moments weighted by probab
 
 from __future__ import annotations
 
+import math
+
 from detection.detectors.min_k import PERCENTS
 from detection.method import Part, TableDetector, lowest_means
 
@@ -18,7 +20,7 @@ class MinKPlusPlus(TableDetector):
     """``min_k_plus_plus@k``: mean of the lowest ceil(k n / 100) of z_t, at least one token; no unit, no bounds."""
 
     name = "min_k_plus_plus"
-    version = 1
+    version = 2
     needs = ("log_probabilities", "full_vocabulary")
     paper = "Zhang et al. 2025, arXiv:2404.02936"
 
@@ -28,7 +30,14 @@ class MinKPlusPlus(TableDetector):
                 "min_k_plus_plus got a token table without moments: use an engine with full-vocabulary scoring"
             )
         standardised = [
-            (logprob - mu) / sigma if sigma > FLAT else 0.0
+            standardise(logprob, mu, sigma)
             for logprob, mu, sigma in zip(part.logprobs, part.means, part.stds, strict=True)
         ]
         return {f"min_k_plus_plus@{k}": value for k, value in lowest_means(standardised, PERCENTS).items()}
+
+
+def standardise(logprob: float, mu: float, sigma: float) -> float:
+    """z of a token. NaN of a NaN: 0 would place it above any ordinary token."""
+    if any(map(math.isnan, (logprob, mu, sigma))):
+        return math.nan
+    return (logprob - mu) / sigma if sigma > FLAT else 0.0

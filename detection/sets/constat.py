@@ -25,7 +25,7 @@ from pydantic import Field
 
 from detection.method import Context, DetectorOptions, Text
 from detection.sets.base import Figures, SetTest
-from detection.statistics.bootstrap import percentile_interval
+from evaluation.statistics import percentile_interval
 from serving.records import Dialogue, derive_seed
 
 LEAST_MODELS = 5
@@ -138,7 +138,7 @@ def constat(candidate: Standing, references: Sequence[Standing], options: Any, *
     if len(deltas) < options.resamples:
         return {**found, "reason": "too few resamples have 5 different accuracies on the reference benchmark"}
     at_most = sum(delta <= options.margin for delta in deltas)
-    interval = list(percentile_interval(np.array(deltas)))
+    interval = list(percentile_interval(deltas) or ())
     return {**found, "delta_ci": interval, "p_value": (1 + at_most) / (1 + len(deltas))}
 
 

@@ -1,8 +1,8 @@
 """Guided instruction over a set: is the gain from the benchmark's name more than chance?
 
-Golchin & Surdeanu 2024 (arXiv:2308.08493), section 3.2.1, algorithm 1: 10,000 bootstrap resamples of the instances. The
-paper resamples the two prompts' scores apart; here each text's difference is drawn as one, for both prompts were about
-the same text.
+Golchin & Surdeanu 2024 (arXiv:2308.08493), section 3.2.1, algorithm 1, resamples the instances 10,000 times, the two
+prompts' scores apart. Both prompts were about the same text, so here each text has one difference, and the test flips
+its sign: a resampled mean that is never below 0 gives no p-value of a null hypothesis.
 """
 
 from __future__ import annotations
@@ -13,24 +13,23 @@ from pydantic import Field
 
 from detection.method import DetectorOptions, Text
 from detection.sets.base import Figures, SetTest
+from evaluation.statistics import sign_flip
 from serving.records import Dialogue, derive_seed
 
 SCORE = "guided"
 LEAST = 10
-"""The paper draws 10 instances of a partition. The bootstrap of fewer is no test: any two positive differences have a
-p-value of 0."""
-_ZERO = 1e-12
+"""The paper draws 10 instances of a partition."""
 
 
 class GuidedOptions(DetectorOptions):
-    """resamples: of the bootstrap, as in the paper"""
+    """resamples: sign flips; all of them where there are no more than so many"""
 
     resamples: int = Field(default=10_000, ge=100)
 
 
 class GuidedSet(SetTest):
     """The mean of the texts' scores ``guided`` (ROUGE-L guided minus general), and the one-sided p-value of a mean of 0
-    or less: (1 + resamples whose mean is at most 0) / (1 + resamples).
+    by sign flips (``evaluation.statistics.sign_flip``).
 
     Texts with label 0 are known not to have leaked and do not enter. They are the control, reported beside: the name of
     a benchmark also tells a model its style, and ``non_member_mean`` shows how much that is worth.
@@ -40,7 +39,7 @@ class GuidedSet(SetTest):
     """
 
     name = "guided_set"
-    version = 1
+    version = 2
     needs = ("generations",)
     passes = 2
     paper = "Golchin & Surdeanu 2024, arXiv:2308.08493"
@@ -65,20 +64,6 @@ class GuidedSet(SetTest):
             figures["reason"] = f"{len(known)} texts have a score {SCORE}; the test needs {LEAST}"
         else:
             seed = derive_seed(self.context.seed, self.name)
-            figures["p_value"] = bootstrap_p(known, seed=seed, resamples=self.options.resamples)
+            figures["p_value"] = sign_flip(known, seed=seed, alternative="greater", resamples=self.options.resamples)
         return figures
         yield  # a set test is a generator, also one that asks nothing
-
-
-def bootstrap_p(differences: Sequence[float], *, seed: int, resamples: int) -> float:
-    """(1 + resamples of the differences whose mean is at most 0) / (1 + resamples): never 0."""
-    import numpy as np
-
-    from detection.statistics.bootstrap import draw_counts
-
-    values = np.array(differences, dtype=np.float64)
-    at_most_zero = 0
-    for (counts,) in draw_counts([len(values)], seed=seed, resamples=resamples):
-        # Sums that cancel exactly may leave a rounding error on either side.
-        at_most_zero += int((counts @ values / len(values) <= _ZERO).sum())
-    return (1 + at_most_zero) / (1 + resamples)

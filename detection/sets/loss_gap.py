@@ -35,7 +35,7 @@ class LossGapTest(SetTest):
     """
 
     name = "loss_gap"
-    version = 1
+    version = 2
     needs = ("log_probabilities",)
     passes = 1
     paper = "Wei et al. 2023 (Skywork), arXiv:2310.19341"
@@ -66,7 +66,7 @@ class LossGapTest(SetTest):
         anyone = [loss for _, loss in pairs if loss is not None]
         test = anyone if all(text.label is None for text in texts) else leaked
         reference, train = ([loss for loss in losses[key] if loss is not None] for key in ("reference", "train"))
-        gap = loss_gap(untouched, leaked, seed=self.context.seed)
+        gap = loss_gap(untouched, leaked)
         found: Figures = {
             **asdict(gap),
             **skywork(test=test, reference=reference, train=train),
@@ -76,7 +76,7 @@ class LossGapTest(SetTest):
             "n_train": len(train),
         }
         if gap.reason and reference and test:  # Skywork's own comparison is the only one there is
-            found["p_value"], found["reason"] = loss_gap(reference, test, seed=self.context.seed).p_value, ""
+            found["p_value"], found["reason"] = loss_gap(reference, test).p_value, ""
         if not found["reason"]:
             del found["reason"]
             if found["p_value"] is None:

@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 from detection.statistics.metrics import auc_p_value, classes, minimum_detectable_auc, tpr_at_fpr
+from detection.statistics.roc_intervals import auc_interval, enough, thin, tpr_interval
 
 LEVELS = {"tpr_at_1": 0.01, "tpr_at_5": 0.05}
 """The false-positive rates at which the true-positive rate is reported."""
 
 
-def measurement(labels: Sequence[int | None], scores: Sequence[float | None], *, seed: int) -> dict[str, Any]:
+def measurement(labels: Sequence[int | None], scores: Sequence[float | None]) -> dict[str, Any]:
     """All metrics of one score column, as JSON-ready values; undefined ones are None and ``reason`` says why.
 
-    auc, auc_ci, tpr_at_1, tpr_at_1_ci, tpr_at_5, tpr_at_5_ci: intervals are [low, high], 95%, stratified bootstrap
+    auc, auc_ci, tpr_at_1, tpr_at_1_ci, tpr_at_5, tpr_at_5_ci: intervals are [low, high], 95% (``roc_intervals``)
+    tpr_at_1_reason, tpr_at_5_reason: why there is no rate: below 100 (20) non-members not one may be a false alarm
+    tpr_at_1_warning, tpr_at_5_warning: below 500 (100) non-members, fewer than five may be
     n, n_members: labelled texts with a score (and how many of them are members): what the metrics rest on
     n_unscorable: texts without a score, labelled or not
     p_value: one-sided Mann-Whitney, not corrected
     minimum_auc: what these group sizes detect with 80% power
     """
-    from detection.statistics.bootstrap import percentile_interval, resample
-
     column = np.array(scores, dtype=np.float64)  # None becomes NaN
     finite = np.isfinite(column)
     kept = finite & np.array([label is not None for label in labels], dtype=bool)
@@ -42,13 +43,18 @@ def measurement(labels: Sequence[int | None], scores: Sequence[float | None], *,
     }
     if not groups.complete:
         return {**found, "reason": groups.reason}
-    drawn = resample(groups.members, groups.non_members, seed=seed, levels=tuple(LEVELS.values()))
-    smallest = minimum_detectable_auc(len(groups.members), len(groups.non_members))
+    non_members = len(groups.non_members)
+    smallest = minimum_detectable_auc(len(groups.members), non_members)
     found["auc"] = groups.auc()
-    found["auc_ci"] = list(percentile_interval(drawn.auc))
-    for i, (name, level) in enumerate(LEVELS.items()):
+    found["auc_ci"] = list(auc_interval(groups))
+    for name, level in LEVELS.items():
+        if reason := enough(level, non_members):
+            found[f"{name}_reason"] = reason
+            continue
         found[name] = tpr_at_fpr(truth[kept], column[kept], level)
-        found[f"{name}_ci"] = list(percentile_interval(drawn.tpr[:, i]))
+        found[f"{name}_ci"] = list(tpr_interval(groups, level))
+        if warning := thin(level, non_members):
+            found[f"{name}_warning"] = warning
     found["p_value"] = auc_p_value(truth[kept], column[kept])
     found["minimum_auc"] = None if math.isnan(smallest) else smallest
     return found

@@ -6,11 +6,12 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from evaluation.asking.until_read import sampling
 from evaluation.asking.verdict import JudgeOptions
 from evaluation.formats import chat_answer, chat_question
 from evaluation.items import Item
 from evaluation.templates import render, well_formed, without_labels
-from serving.records import Ask, Completion, Message, Prompt, Sampling, Yielded, derive_seed
+from serving.records import Ask, Completion, Message, Prompt, Yielded
 
 CANDIDATE_PLAIN = "mt_bench_candidate_plain.jinja"
 
@@ -73,11 +74,11 @@ def converse(item: Item, options: JudgeOptions, seed: int) -> Generator[Yielded,
         completion: Completion = yield Ask(
             role="candidate",
             prompt=prompt,
-            sampling=Sampling(
-                max_tokens=options.candidate_tokens,
-                temperature=temperature,
+            sampling=sampling(
+                options.candidate_tokens,
+                temperature,
                 # the same in every protocol, so that one candidate has one conversation
-                seed=derive_seed(seed, item.id, f"conversation/{number}", 0) if temperature else 0,
+                *(seed, item.id, f"conversation/{number}", 0),
                 stop=PLAIN_STOPS if isinstance(prompt, str) else (),
             ),
         )

@@ -1,17 +1,21 @@
-"""Asking a role until its reply can be read, and running several such conversations side by side."""
+"""Asking roles until their replies can be read, and running several such conversations side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
-from evaluation.asking.form import SAMPLED_TEMPERATURE
+from evaluation.asking.form import Form, ValueT
 from serving.records import Ask, Completion, Demand, Prompt, Sampling, Score, Yielded, derive_seed
 
-ValueT = TypeVar("ValueT")
+SAMPLED_TEMPERATURE: Final = 0.7
+"""Of retries and votes: a seed means nothing at temperature 0."""
+
 RecordT = TypeVar("RecordT")
 Status = Literal["given", "unreadable", "context"]
+"""Whether there is a value; else whether no attempt could be read, or the prompt did not fit."""
+Sending = Callable[[Callable[[], list[Ask]]], Generator[Yielded, Any, list[Completion]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,52 +27,62 @@ class Reading(Generic[ValueT]):
     status: Status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form(Generic[ValueT]):
-    """How a reply is asked for and read.
+def sampling(max_tokens: int, temperature: float, *step: str | int, stop: tuple[str, ...] = ()) -> Sampling:
+    """How one step of a protocol is sampled.
 
-    read: the value of a completion, or None; schema: the grammar of a structured reply, None for free text
+    step: (experiment seed, item id, step, attempt), of which its own seed is derived. A seed means nothing at
+    temperature 0; one value there lets equal requests share an answer.
     """
+    seed = derive_seed(*step) if temperature else 0
+    return Sampling(max_tokens=max_tokens, temperature=temperature, seed=seed, stop=stop)
 
-    read: Callable[[Completion], ValueT | None]
-    max_tokens: int
-    schema: Mapping[str, Any] | None = None
+
+def at_once(make: Callable[[], list[Ask]]) -> Generator[Yielded, Any, list[Completion]]:
+    """The answers to what is asked, as they come."""
+    completions: list[Completion] = yield make()
+    return completions
 
 
 def ask_until_read(
-    role: str,
-    prompts: Sequence[Prompt],
+    role: str | Sequence[str],
+    prompts: Sequence[Prompt | Callable[[], Prompt]],
     steps: Sequence[str],
     form: Form[ValueT],
     *,
     retries: int,
     seed: int,
     item_id: str,
+    greedy: bool = True,
+    send: Sending = at_once,
 ) -> Generator[Yielded, Any, list[Reading[ValueT]]]:
     """One reading per prompt: all asked in one list, then those that could not be read once more, sampled.
 
+    role: who is asked, or one per prompt
+    prompts: one that is a function is made anew for every attempt
     steps: a name per prompt, from which the seeds of its retries are derived
+    greedy: whether the first attempt is; votes are sampled from the start
+    send: how a list is asked; it may ask, and have it made, several times (``kieval.conversation``)
     """
-
-    def ask(index: int, attempt: int) -> Ask:
-        return Ask(
-            role=role,
-            prompt=prompts[index],
-            sampling=Sampling(
-                max_tokens=form.max_tokens,
-                temperature=SAMPLED_TEMPERATURE if attempt else 0.0,
-                # a seed means nothing at temperature 0; one value lets equal requests share an answer
-                seed=derive_seed(seed, item_id, steps[index], attempt) if attempt else 0,
-            ),
-            schema=form.schema,
-        )
-
+    roles = [role] * len(prompts) if isinstance(role, str) else role
     readings: dict[int, Reading[ValueT]] = {}
     waiting = list(range(len(prompts)))
     for attempt in range(retries + 1):
         if not waiting:
             break
-        completions: list[Completion] = yield [ask(index, attempt) for index in waiting]
+
+        def make(indices: Sequence[int] = tuple(waiting), attempt: int = attempt) -> list[Ask]:
+            temperature = 0.0 if greedy and attempt == 0 else SAMPLED_TEMPERATURE
+            return [
+                Ask(
+                    role=roles[index],
+                    prompt=prompt() if callable(prompt := prompts[index]) else prompt,
+                    sampling=sampling(form.max_tokens, temperature, seed, item_id, steps[index], attempt),
+                    schema=form.schema,
+                )
+                for index in indices
+            ]
+
+        completions = yield from send(make)
         for index, completion in zip(waiting, completions, strict=True):
             fits = completion.finish_reason != "context"
             value = form.read(completion) if fits else None
@@ -79,7 +93,8 @@ def ask_until_read(
 
 
 def together(dialogues: Sequence[Generator[Yielded, Any, RecordT]]) -> Generator[Yielded, Any, list[RecordT]]:
-    """Several dialogues as one, step by step: what all of them ask next is one list."""
+    """Several dialogues as one, step by step: what all of them ask next is one list, and each sees only the answers to
+    its own demands."""
     results: dict[int, RecordT] = {}
     asked: dict[int, Yielded] = {}
 

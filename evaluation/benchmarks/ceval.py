@@ -19,6 +19,9 @@ from evaluation.benchmarks.tables import headed_csv, of_split, tables_of
 KEYS = ("A", "B", "C", "D")
 COLUMNS = ("question", *KEYS, "answer")
 
+DEV_SPLIT = "dev"
+"""Made for exemplars."""
+
 
 def rows(path: Path, split: str | None) -> Iterator[Located]:
     """Every item of the split, subjects in alphabetical order. ValueError for ``test``, whose keys nobody has."""

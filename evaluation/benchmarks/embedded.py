@@ -15,6 +15,9 @@ from evaluation.benchmarks.reading import Located, json_rows
 
 FILES = {"test": "exam.jsonl", "dev": "exemplars.jsonl"}
 
+DEV_SPLIT = "dev"
+"""Made for exemplars."""
+
 
 def rows(path: Path | None, split: str | None) -> Iterator[Located]:
     """Every item of the split (``test`` if none is asked for). A path is refused: the exam is part of the package."""

@@ -20,6 +20,9 @@ from evaluation.benchmarks.tables import Table, of_split, tables_of
 KEYS = ("A", "B", "C", "D")
 WHOLE = "all"
 
+DEV_SPLIT = "dev"
+"""Made for exemplars."""
+
 
 def rows(path: Path, split: str | None) -> Iterator[Located]:
     """Every item of the split, subjects in alphabetical order."""

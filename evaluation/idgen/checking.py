@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from evaluation.idgen.asking import Answer, Desk, Form, prompt
+from evaluation.asking.form import Answer, Fields
+from evaluation.idgen.asking import Desk, prompt
 from evaluation.idgen.growing import Draft, rewrite
 from evaluation.idgen.options import IDGenOptions
 from evaluation.templates import quote
@@ -25,11 +26,11 @@ UNREADABLE = "unreadable verdict"
 
 def usability(draft: Draft, number: str, options: IDGenOptions, desk: Desk) -> Generator[Yielded, Any, None]:
     """Safety, neutrality, completeness, feasibility, 0 or 1 each; below 4 of 4 the draft is discarded."""
-    form = Form(fields={"comment": options.comment_length, **dict.fromkeys(ASPECTS, (0, 1))})
+    fields = Fields({"comment": options.comment_length, **dict.fromkeys(ASPECTS, (0, 1))})
     asked = prompt(
         USABILITY, question=quote(draft.question, options.quote_limit), comment_length=options.comment_length
     )
-    (answer,) = yield from desk.decide([("judge", asked)], f"usability/{number}", form)
+    (answer,) = yield from desk.decide([("judge", asked)], f"usability/{number}", fields)
     draft.checks.append({"judge": answer})
     if answer is None:
         draft.reject("usability", UNREADABLE)
@@ -42,11 +43,11 @@ def usability(draft: Draft, number: str, options: IDGenOptions, desk: Desk) -> G
 def math_checks(draft: Draft, number: str, options: IDGenOptions, desk: Desk) -> Generator[Yielded, Any, None]:
     """Both checkers must accept. A rejected draft is rewritten by the rejecting one's suggestion and checked again."""
     length = options.comment_length
-    form = Form(fields={"reasoning": length, **dict.fromkeys(CHECKS, (0, 1)), "repair": length})
+    fields = Fields({"reasoning": length, **dict.fromkeys(CHECKS, (0, 1)), "repair": length})
     for iteration in range(options.iterations + 1):
         asked = prompt(MATH_CHECK, question=quote(draft.question, options.quote_limit), comment_length=length)
         step = f"check/{number}/{iteration}"
-        answers = yield from desk.decide([(role, asked) for role in CHECKERS], step, form)
+        answers = yield from desk.decide([(role, asked) for role in CHECKERS], step, fields)
         verdicts = dict(zip(CHECKERS, answers, strict=True))
         draft.checks.append(dict(verdicts))
         if all(map(accepts, answers)):
@@ -59,7 +60,7 @@ def math_checks(draft: Draft, number: str, options: IDGenOptions, desk: Desk) ->
         if not suggestion:
             reason += ", no repair suggested"
             break
-        if not (yield from rewrite(draft, suggestion, f"repair/{number}/{iteration}", options, desk)):
+        if not (yield from rewrite(draft, suggestion, options, desk)):
             reason += ", repair failed"
             break
     draft.reject("checks", reason)

@@ -13,11 +13,13 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from evaluation.asking.form import whole
 from evaluation.asking.turns import CANDIDATE_PLAIN, converse, reply_counts, shown_references
 from evaluation.asking.verdict import JudgeOptions, Value, VerdictForm, judge
+from evaluation.idgen import shown as said
 from evaluation.items import Item
 from evaluation.protocol import Record
-from evaluation.statistics import bootstrap_mean, mean
+from evaluation.statistics import mean, mean_of
 from evaluation.templates import prompt_hash, quote, render
 from serving.records import Dialogue, Message, derive_seed
 
@@ -38,7 +40,8 @@ def score_form(max_score: int) -> VerdictForm:
         for match in _LINE.finditer(text):
             number, scale = match.groups()
             # a number out of another scale, or with decimals, is stated and no score
-            found.add(int(number) if number.isdigit() and scale in (None, str(max_score)) else match.group())
+            value = whole(number) if scale in (None, str(max_score)) else None
+            found.add(match.group() if value is None else value)
         return found
 
     return VerdictForm(key="score", values=tuple(range(max_score + 1)), stated=stated)
@@ -64,9 +67,10 @@ class IDGenExam:
     """
 
     name: ClassVar[str] = "idgen"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[IDGenExamOptions]] = IDGenExamOptions
+    shown = staticmethod(said.exam)
 
     def __init__(self, options: IDGenExamOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options
@@ -118,7 +122,7 @@ class IDGenExam:
         no score is counted and never scores 0."""
         best = self.options.max_score
         known = [record["score"] for record in records if record["score"] is not None]
-        interval = bootstrap_mean(known, seed=derive_seed(self.seed, "idgen", "score"))
+        overall = mean_of(known, seed=derive_seed(self.seed, "idgen", "score"), scale=(0.0, float(best)))
         states, scores = Counter(record["status"] for record in records), Counter(known)
         average = mean(known)
         subjects = {
@@ -128,8 +132,7 @@ class IDGenExam:
         return {
             "n": len(records),
             "max_score": best,
-            "score": average,
-            "score_interval": list(interval) if interval else None,
+            **overall.to_json("score", "score_interval"),
             "score_100": None if average is None else 100 * average / best,
             "scored": states["scored"],
             "missing_verdicts": states["missing_verdict"],

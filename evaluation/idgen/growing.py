@@ -6,8 +6,9 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluation.asking.form import Answer, Fields, Form
 from evaluation.formats import options_block, question_block
-from evaluation.idgen.asking import Answer, Desk, Form, prompt
+from evaluation.idgen.asking import Desk, prompt
 from evaluation.idgen.options import MATHEMATICS, IDGenOptions
 from evaluation.idgen.strategies import Drawn
 from evaluation.items import Item
@@ -22,6 +23,8 @@ CRITIC = "idgen_critic.jinja"
 REWRITE = "idgen_rewrite.jinja"
 RESPONSE = "idgen_response_question.jinja"
 PROMPTS = (CATEGORY, INSTRUCTION, INSTRUCTION_MATH, CRITIC, REWRITE, RESPONSE)
+
+NO_ROOM = "the prompt did not fit"
 
 _MATH_SUBJECTS = ("math", "algebra", "geometry", "calculus", "arithmetic")
 
@@ -75,7 +78,7 @@ def category(item: Item, options: IDGenOptions, desk: Desk) -> Generator[Yielded
     if names == (MATHEMATICS,):
         names = (MATHEMATICS, "other")
     asked = prompt(CATEGORY, question=quote(seed_text(item), options.quote_limit), categories=names)
-    (answer,) = yield from desk.decide([(GENERATOR, asked)], "category", Form(fields={"category": names}))
+    (answer,) = yield from desk.decide([(GENERATOR, asked)], "category", Fields({"category": names}))
     found = answer["category"] if answer else item.subject
     return ask_math and found == MATHEMATICS, found
 
@@ -96,20 +99,18 @@ def instruction(
 def critic(draft: Draft, number: int, options: IDGenOptions, desk: Desk) -> Generator[Yielded, Any, None]:
     """The critic's prediction, and one rewrite by its suggestions. What the critic leaves unsaid changes nothing."""
     levels = (0, 1, 2, 3)
-    form = Form(fields={"suggestions": options.comment_length, "difficulty": levels, "discrimination": levels})
+    fields = Fields({"suggestions": options.comment_length, "difficulty": levels, "discrimination": levels})
     shown = quote(draft.question, options.quote_limit)
     asked = prompt(CRITIC, question=shown, comment_length=options.comment_length)
-    (draft.critic,) = yield from desk.decide([("critic", asked)], f"critic/{number}", form)
+    (draft.critic,) = yield from desk.decide([("critic", asked)], f"critic/{number}", fields)
     if draft.critic and draft.critic["suggestions"].strip():
-        yield from rewrite(draft, draft.critic["suggestions"], f"critic-rewrite/{number}", options, desk)
+        yield from rewrite(draft, draft.critic["suggestions"], options, desk)
 
 
-def rewrite(
-    draft: Draft, suggestions: str, step: str, options: IDGenOptions, desk: Desk
-) -> Generator[Yielded, Any, bool]:
+def rewrite(draft: Draft, suggestions: str, options: IDGenOptions, desk: Desk) -> Generator[Yielded, Any, bool]:
     """The question, rewritten by the generator; where that fails it stays as it was. Whether it was."""
     asked = prompt(REWRITE, question=quote(draft.question, options.quote_limit), suggestions=quote(suggestions))
-    completion = yield from desk.write(GENERATOR, asked, step, options.question_tokens)
+    (completion,) = yield from desk.write([(GENERATOR, asked)], options.question_tokens)
     question = _cleaned(completion)
     if _fault(completion, question, ""):
         return False
@@ -125,7 +126,7 @@ def response(
     # with both kept, what became of the instruction gradient's question is told by its own draft
     grown.passed = [] if options.keep == "both" else list(draft.passed)
     ask = (Message(role="user", content=draft.question),)
-    completion = yield from desk.write(GENERATOR, ask, f"response-text/{number}", options.answer_tokens)
+    (completion,) = yield from desk.write([(GENERATOR, ask)], options.answer_tokens)
     text = completion.text.strip()
     if completion.finish_reason == "context" or not text:
         grown.reject("response", "no text to start from")
@@ -140,17 +141,19 @@ def _question(
 ) -> Generator[Yielded, Any, None]:
     """A question by the generator: greedy, then sampled as long as it can't be used."""
     fault = ""
-    for attempt in range(options.retries + 1):
-        completion: Completion = yield desk.ask(GENERATOR, asked, step, attempt, options.question_tokens)
-        desk.charge(GENERATOR, completion)
+
+    def read(completion: Completion) -> str | None:
+        nonlocal fault
         draft.question = _cleaned(completion)
         fault = _fault(completion, draft.question, origin)
-        if not fault:
-            draft.passed.append(draft.source)
-            return
-        if completion.finish_reason == "context":
-            break
-    draft.reject(draft.source, fault)
+        return None if fault else draft.question
+
+    form = Form(read=read, max_tokens=options.question_tokens)
+    (reading,) = yield from desk.read([(GENERATOR, asked)], [step], form)
+    if reading.status == "given":
+        draft.passed.append(draft.source)
+    else:
+        draft.reject(draft.source, NO_ROOM if reading.status == "context" else fault)
 
 
 def _cleaned(completion: Completion) -> str:
@@ -159,7 +162,7 @@ def _cleaned(completion: Completion) -> str:
 
 def _fault(completion: Completion, question: str, origin: str) -> str:
     if completion.finish_reason == "context":
-        return "the prompt did not fit"
+        return NO_ROOM
     if not question:
         return "empty"
     if completion.finish_reason == "length":

@@ -9,12 +9,13 @@ import random
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from evaluation.idgen.asking import Desk, Form, prompt
+from evaluation.asking.form import Fields
+from evaluation.idgen.asking import Desk, prompt
 from evaluation.idgen.growing import Draft
 from evaluation.idgen.options import IDGenOptions
 from evaluation.items import LETTERS
 from evaluation.templates import quote
-from serving.records import Completion, Message, Yielded, derive_seed
+from serving.records import Message, Yielded, derive_seed
 
 SCORE = "idgen_reference_score.jinja"
 VOTE = "idgen_reference_vote.jinja"
@@ -41,12 +42,9 @@ def reference(
     """
     roles = answerers(options.answerers)
     ask = (Message(role="user", content=draft.question),)
-    completions: list[Completion] = yield [
-        desk.ask(role, ask, f"answer/{number}", 0, options.answer_tokens) for role in roles
-    ]
+    completions = yield from desk.write([(role, ask) for role in roles], options.answer_tokens)
     answers = []
     for role, completion in zip(roles, completions, strict=True):
-        desk.charge(role, completion)
         if completion.finish_reason != "context" and completion.text.strip():
             answers.append({"role": role, "text": completion.text.strip(), "cut": completion.finish_reason == "length"})
     if not answers:
@@ -81,7 +79,7 @@ def _by_scores(
     draft: Draft, number: str, answers: list[dict[str, Any]], options: IDGenOptions, desk: Desk
 ) -> Generator[Yielded, Any, list[float | None]]:
     ranges = {name: tuple(range(most + 1)) for name, most in CRITERIA.items()}
-    form = Form(fields={"comment": options.comment_length, **ranges})
+    fields = Fields({"comment": options.comment_length, **ranges})
     asked = [
         (
             "judge",
@@ -95,7 +93,7 @@ def _by_scores(
         )
         for answer in answers
     ]
-    marks = yield from desk.decide(asked, f"reference-score/{number}", form)
+    marks = yield from desk.decide(asked, f"reference-score/{number}", fields)
     totals: list[float | None] = []
     for answer, mark in zip(answers, marks, strict=True):
         total = None if mark is None else sum(mark[name] for name in CRITERIA)
@@ -122,9 +120,9 @@ def _by_votes(
         letters=letters,
         comment_length=options.comment_length,
     )
-    form = Form(fields={"comment": options.comment_length, "choice": letters})
+    fields = Fields({"comment": options.comment_length, "choice": letters})
     votes = yield from desk.decide(
-        [(role, asked) for role in answerers(options.answerers)], f"reference-vote/{number}", form
+        [(role, asked) for role in answerers(options.answerers)], f"reference-vote/{number}", fields
     )
     for answer in answers:
         answer["votes"] = 0

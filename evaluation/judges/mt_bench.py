@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 from evaluation.asking.turns import CANDIDATE_PLAIN, Turn, converse, reply_counts
 from evaluation.asking.verdict import RATING, Judgement, JudgeOptions, VerdictForm, judge
 from evaluation.items import Item
+from evaluation.judges import shown as said
 from evaluation.protocol import Record
-from evaluation.statistics import bootstrap_mean, mean
+from evaluation.statistics import mean, mean_of
 from evaluation.templates import prompt_hash, quote, render
 from serving.records import Dialogue, Message, Prompt, derive_seed
 
@@ -41,9 +42,11 @@ class MTBench:
     """
 
     name: ClassVar[str] = "mt_bench"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[MTBenchOptions]] = MTBenchOptions
+    score_said: ClassVar[str] = "rating, 1 to 10"
+    shown = staticmethod(said.mt_bench)
 
     def __init__(self, options: MTBenchOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options
@@ -72,15 +75,15 @@ class MTBench:
         }
 
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The set's figures, each mean with a percentile bootstrap interval over items.
+        """The set's figures, each mean with an interval over items (``statistics.mean_of``).
 
         ``score`` is the mean of the items' scores, 1 to 10. What has no rating is counted and never scores 0.
         """
 
         def figure(values: Sequence[float | None], name: str) -> dict[str, Any]:
             known = [value for value in values if value is not None]
-            interval = bootstrap_mean(known, seed=derive_seed(self.seed, "mt_bench", name))
-            return {"mean": mean(known), "interval": list(interval) if interval else None, "n": len(known)}
+            found = mean_of(known, seed=derive_seed(self.seed, "mt_bench", name), scale=(1.0, 10.0))
+            return {**found.to_json(), "n": found.n}
 
         def by_turn(rows: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
             longest = max((len(record["turns"]) for record in rows), default=0)
@@ -105,6 +108,7 @@ class MTBench:
             "n": len(records),
             "score": overall["mean"],
             "score_interval": overall["interval"],
+            **({"score_interval_note": overall["interval_note"]} if "interval_note" in overall else {}),
             "verdicts": states["rated"],
             "missing_verdicts": states["missing_verdict"],
             "evaluator_context": states["evaluator_context"],

@@ -15,10 +15,11 @@ from typing import Any, ClassVar, Final, Literal
 from evaluation.asking.turns import CANDIDATE_PLAIN, Turn, converse, reply_counts
 from evaluation.asking.verdict import CHOICE, Judgement, JudgeOptions, VerdictForm, judge
 from evaluation.items import Item
+from evaluation.judges import shown as said
 from evaluation.judges.baseline import read_baseline
 from evaluation.judges.length_control import length_control
 from evaluation.protocol import Record
-from evaluation.statistics import bootstrap_mean, mean
+from evaluation.statistics import mean, mean_of
 from evaluation.templates import prompt_hash, quote, render
 from serving.records import Dialogue, Message, Prompt, derive_seed
 
@@ -34,8 +35,8 @@ POINTS = {"win": 1.0, "tie": 0.5, "loss": 0.0}
 class PairwiseOptions(JudgeOptions):
     """Those of every judge without dialogue, and:
 
-    baseline: file of the baseline's answers (``evaluation.baseline``); there is no default
-    length_controlled: whether to report the length-controlled win rate (``evaluation.length_control``)
+    baseline: file of the baseline's answers (``evaluation.judges.baseline``); there is no default
+    length_controlled: whether to report the length-controlled win rate (``evaluation.judges.length_control``)
     """
 
     form: ClassVar[VerdictForm] = CHOICE
@@ -55,9 +56,11 @@ class Pairwise:
     """
 
     name: ClassVar[str] = "pairwise"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[PairwiseOptions]] = PairwiseOptions
+    score_said: ClassVar[str] = "1 win, 0.5 tie, 0 loss"
+    shown = staticmethod(said.pairwise)
 
     def __init__(self, options: PairwiseOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         if not options.baseline:
@@ -98,7 +101,7 @@ class Pairwise:
         }
 
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The set's figures, each rate with a percentile bootstrap interval over items.
+        """The set's figures, each rate with an interval over items (``statistics.mean_of``).
 
         ``win_rate`` is the mean of the items' scores: (wins + ties / 2) / n where every item has as many turns.
         ``position``: of the verdicts that choose a side, ``first_share`` chose the assistant shown first: 0.5 without
@@ -107,8 +110,8 @@ class Pairwise:
 
         def rate(values: Sequence[float | None], name: str) -> dict[str, Any]:
             known = [value for value in values if value is not None]
-            interval = bootstrap_mean(known, seed=derive_seed(self.seed, "pairwise", name))
-            return {"win_rate": mean(known), "interval": list(interval) if interval else None, "n": len(known)}
+            found = mean_of(known, seed=derive_seed(self.seed, "pairwise", name), scale=(0.0, 1.0))
+            return {**found.to_json("win_rate"), "n": found.n}
 
         turns = [turn for record in records for turn in record["turns"]]
         longest = max((len(record["turns"]) for record in records), default=0)
@@ -122,6 +125,7 @@ class Pairwise:
             "n": len(records),
             "win_rate": overall["win_rate"],
             "win_rate_interval": overall["interval"],
+            **({"win_rate_interval_note": overall["interval_note"]} if "interval_note" in overall else {}),
             **({"length_controlled_win_rate": controlled["win_rate"]} if controlled else {}),
             "wins": results["win"],
             "losses": results["loss"],

@@ -50,12 +50,17 @@ class _Ambiguous(Exception):
     """Free text that says two things."""
 
 
-def parse_free(text: str) -> Verdict | None:
+def parse_free(text: str, *, cut: bool = False) -> Verdict | None:
     """The verdict, or None where there is none or more than one. It needs an overall score; an aspect without one is
-    None, and without a decision the interview goes on."""
+    None, and without a decision the interview goes on. cut: the word that max_tokens broke off in does not count."""
     lines = [line for line in well_formed(text).splitlines() if not _QUOTED.match(line)]
-    embedded, rest = _embedded_json("\n".join(lines))
-    sections = _sections(rest)
+    own = "\n".join(lines)
+    try:
+        said, rest = objects_in(re.sub(r"[^\s{}]+\Z", "", own) if cut else own, verdict_of, inside=True)
+    except ValueError:
+        return None
+    embedded = [verdict for place, verdict in enumerate(said) if verdict not in said[:place]]
+    sections = _sections("".join(rest))
     try:
         scores = {name: _score(sections.get(name, [])) for name in (*ASPECTS, "overall")}
         stop = _decision(sections)
@@ -136,14 +141,3 @@ def _reason(sections: list[list[str]]) -> str:
 def _first(section: list[str]) -> str:
     """The first line that isn't empty."""
     return next((line for line in section if line.strip()), "")
-
-
-def _embedded_json(text: str) -> tuple[list[Verdict], str]:
-    """The different verdicts that stand in the text as JSON objects, and the text without them."""
-    found: list[Verdict] = []
-    rest, done = "", 0
-    for start, end, verdict in objects_in(text, verdict_of):
-        if verdict not in found:
-            found.append(verdict)
-        rest, done = rest + text[done:start], end
-    return found, rest + text[done:]

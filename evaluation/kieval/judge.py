@@ -4,100 +4,73 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from statistics import median_low
 from typing import Any
 
-from evaluation.asking.form import SAMPLED_TEMPERATURE
+from evaluation.asking.form import Form
+from evaluation.asking.until_read import ask_until_read
 from evaluation.kieval import prompts as prompts
 from evaluation.kieval.conversation import Conversation
 from evaluation.kieval.free_text import parse_free
 from evaluation.kieval.options import JudgeOptions
 from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, Verdict, parse_structured, verdict_schema
-from serving.records import Ask, Completion, Sampling, Yielded, derive_seed
+from serving.records import Prompt, Yielded
 
 
-@dataclass(slots=True)
-class Vote:
-    """One verdict (None: missing) and the attempts it took."""
+def judge(conversation: Conversation, options: JudgeOptions, *, seed: int, step: str) -> Generator[Yielded, Any, bool]:
+    """Fills the last turn's verdict (the majority of the votes) and what it took; whether the prompt found room.
 
-    verdict: Verdict | None = None
-    attempts: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The votes on a round, and whether the prompt found room (if not, all of them are missing)."""
-
-    votes: tuple[Vote, ...]
-    fits: bool
-
-    @property
-    def attempts(self) -> int:
-        return sum(vote.attempts for vote in self.votes)
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """``[{"overall", "stop", "attempts"}]``, None where a vote is missing."""
-        return [
-            {
-                "overall": vote.verdict.overall if vote.verdict else None,
-                "stop": vote.verdict.stop if vote.verdict else None,
-                "attempts": vote.attempts,
-            }
-            for vote in self.votes
-        ]
-
-
-def judge(
-    conversation: Conversation, options: JudgeOptions, *, seed: int, step: str
-) -> Generator[Yielded, Any, Judgement]:
-    """Verdicts on the last turn. A vote that doesn't parse is asked again, each time with a seed of its own.
+    A vote that doesn't parse is asked again, each time with a seed of its own.
 
     step: the protocol's step, part of every derived seed
     """
     votes = options.votes
     structured = options.verdict == "structured"
-    comment_length = options.comment_length if structured else None
-    schema = verdict_schema(options.comment_length) if structured else None
-    parse = parse_structured if structured else parse_free
-    turns = conversation.turns
-    droppable = len(turns) - 1 if options.overflow == "drop_oldest" else 0
+    form: Form[Verdict] = Form(
+        read=lambda completion: (
+            parse_structured(completion.text)
+            if structured
+            else parse_free(completion.text, cut=completion.finish_reason == "length")
+        ),
+        max_tokens=options.verdict_tokens(),
+        schema=verdict_schema(options.comment_length) if structured else None,
+    )
+    droppable = len(conversation.turns) - 1 if options.overflow == "drop_oldest" else 0
 
-    def ask(vote: int, attempt: int, dropped: int) -> Ask:
-        prompt = prompts.evaluator(
+    def prompt() -> Prompt:
+        return prompts.evaluator(
             conversation.item,
             conversation.first_answer,
-            turns,
+            conversation.turns,
             options.quote_limit,
-            comment_length=comment_length,
-            dropped=dropped,
+            comment_length=options.comment_length if structured else None,
+            dropped=conversation.dropped["evaluator"],
         )
-        sampled = votes > 1 or attempt > 0
-        place = step if votes == 1 else f"{step}/vote{vote}"
-        # A seed means nothing at temperature 0; the same value everywhere lets equal requests share an answer.
-        own = derive_seed(seed, conversation.item.id, place, attempt) if sampled else 0
-        sampling = Sampling(
-            max_tokens=options.verdict_tokens(), temperature=SAMPLED_TEMPERATURE if sampled else 0.0, seed=own
-        )
-        return Ask(role="evaluator", prompt=prompt, sampling=sampling, schema=schema)
 
-    cast = tuple(Vote() for _ in range(votes))
-    for attempt in range(options.retries + 1):
-        pending = [index for index, vote in enumerate(cast) if vote.verdict is None]
-        if not pending:
-            break
-        completions: list[Completion] = yield from conversation.ask(
-            "evaluator",
-            lambda dropped, pending=pending, attempt=attempt: [ask(vote, attempt, dropped) for vote in pending],  # type: ignore[misc]
-            droppable=droppable,
-        )
-        for index, completion in zip(pending, completions, strict=True):
-            cast[index].attempts += 1
-            if completion.finish_reason != "context":
-                cast[index].verdict = parse(completion.text)
-        if any(completion.finish_reason == "context" for completion in completions):
-            return Judgement(cast, fits=False)
-    return Judgement(cast, fits=True)
+    readings = yield from ask_until_read(
+        "evaluator",
+        [prompt] * votes,
+        [step] if votes == 1 else [f"{step}/vote{vote}" for vote in range(votes)],
+        form,
+        retries=options.retries,
+        seed=seed,
+        item_id=conversation.item.id,
+        greedy=votes == 1,
+        send=lambda make: conversation.ask("evaluator", lambda dropped: make(), droppable=droppable),
+    )
+    turn = conversation.turns[-1]
+    turn.verdict = majority([reading.value for reading in readings if reading.value])
+    turn.attempts = sum(reading.attempts for reading in readings)
+    turn.votes = [
+        {
+            "overall": reading.value.overall if reading.value else None,
+            "stop": reading.value.stop if reading.value else None,
+            "attempts": reading.attempts,
+        }
+        for reading in readings
+    ]
+    turn.dropped = dict(conversation.dropped)
+    return all(reading.status != "context" for reading in readings)
 
 
 def majority(verdicts: Sequence[Verdict]) -> Verdict | None:

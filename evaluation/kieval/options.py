@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.asking.form import FREE_VERDICT_TOKENS
+from evaluation.asking.form import FREE_VERDICT_TOKENS, check_room
 from evaluation.kieval.verdict import verdict_tokens
 from evaluation.protocol import ProtocolOptions
 
@@ -27,7 +27,7 @@ class JudgeOptions(ProtocolOptions):
     evaluator_tokens: max_tokens of a verdict; the default is what the longest can need (structured), or 400 (free)
     quote_limit: characters kept of one quoted text in the interactor's and the evaluator's prompts
     votes: verdicts asked for per round; one is greedy, of several, sampled at temperature 0.7 with seeds of their own,
-        the majority counts (``kieval_judge.majority``)
+        the majority counts (``judge.majority``)
     overflow: where a prompt leaves no room for its answer: ``drop_oldest`` asks again with the oldest rounds left out,
         ``stop`` takes it as it is
     """
@@ -42,12 +42,9 @@ class JudgeOptions(ProtocolOptions):
 
     @model_validator(mode="after")
     def _room_for_a_verdict(self) -> JudgeOptions:
-        needed = verdict_tokens(self.comment_length)
-        if self.verdict == "structured" and self.evaluator_tokens is not None and self.evaluator_tokens < needed:
-            raise ValueError(
-                f"evaluator_tokens is {self.evaluator_tokens}, but a verdict with comments of {self.comment_length} "
-                f"characters can need {needed}: raise it to that, leave it out, or shorten comment_length"
-            )
+        if self.verdict == "structured":
+            needed = verdict_tokens(self.comment_length)
+            check_room(self.evaluator_tokens, needed, f"comments of {self.comment_length}")
         return self
 
     def verdict_tokens(self) -> int:

@@ -2,7 +2,11 @@
 
 The records of ``kieval`` are read; the candidate and the interactor are asked nothing. The evaluator judges every
 round, shown the stored conversation and its own earlier verdicts. The same model can judge again by votes: each is
-sampled with a seed of its own, and a round's verdict is their majority (``kieval_judge.majority``).
+sampled with a seed of its own, and a round's verdict is their majority (``judge.majority``).
+
+Two evaluators agree on the rounds to which both gave a score: Cohen's kappa (1960) over the scores 1..4, unweighted and
+with quadratic weights (1968), from scikit-learn; correlations from scipy. A figure that the data can't give is None
+with its reason.
 """
 
 from __future__ import annotations
@@ -13,14 +17,15 @@ from typing import Any, ClassVar
 from evaluation.items import Item
 from evaluation.kieval import prompts as prompts
 from evaluation.kieval.conversation import Conversation
-from evaluation.kieval.judge import Judgement, judge, majority
+from evaluation.kieval.judge import judge
 from evaluation.kieval.options import JudgeOptions
-from evaluation.kieval.rejudge_agreement import agreement
-from evaluation.kieval.scores import VARIANTS, figure, paper, released, token_means
+from evaluation.kieval.scores import SCALES, figure, paper, released, token_means
 from evaluation.protocol import ProtocolOptions, Record
 from serving.records import Dialogue
 
 Records = Sequence[Mapping[str, Any]]
+Figure = dict[str, Any]
+SCORES = (1, 2, 3, 4)
 
 
 class Rejudge:
@@ -36,7 +41,7 @@ class Rejudge:
     """
 
     name: ClassVar[str] = "rejudge"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("evaluator",)
     Options: ClassVar[type[ProtocolOptions]] = JudgeOptions
 
@@ -56,22 +61,12 @@ class Rejudge:
     def _judge_again(self, item: Item, original: Mapping[str, Any]) -> Dialogue[Record]:
         conversation = Conversation.about(item, self.roles)
         conversation.first_answer = original["first_answer"]["text"]
-        judgements: list[Judgement] = []
         for number, stored in enumerate(original["rounds"], start=1):
-            turn = prompts.Turn(question=stored["question"], reply=stored["reply"])
-            conversation.turns.append(turn)
-            judgement = yield from judge(
-                conversation,
-                self.options,
-                seed=self.seed,
-                step=f"rejudge/verdict/{number}",
-            )
-            turn.verdict = majority([vote.verdict for vote in judgement.votes if vote.verdict])
-            turn.dropped = dict(conversation.dropped)
-            judgements.append(judgement)
-        return self._record(conversation, judgements, original["rounds_allowed"])
+            conversation.turns.append(prompts.Turn(question=stored["question"], reply=stored["reply"]))
+            yield from judge(conversation, self.options, seed=self.seed, step=f"rejudge/verdict/{number}")
+        return self._record(conversation, original["rounds_allowed"])
 
-    def _record(self, conversation: Conversation, judgements: Sequence[Judgement], allowed: int) -> Record:
+    def _record(self, conversation: Conversation, allowed: int) -> Record:
         turns = conversation.turns
         overall = [turn.verdict.overall if turn.verdict else None for turn in turns]
         stop = next((i for i, turn in enumerate(turns) if turn.verdict is not None and turn.verdict.stop), None)
@@ -83,11 +78,11 @@ class Rejudge:
                 {
                     "overall": score,
                     "verdict": turn.verdict.to_json() if turn.verdict else None,
-                    "votes": judgement.to_json(),
-                    "attempts": judgement.attempts,
+                    "votes": turn.votes,
+                    "attempts": turn.attempts,
                     "dropped_rounds": turn.dropped["evaluator"],
                 }
-                for turn, score, judgement in zip(turns, overall, judgements, strict=True)
+                for turn, score in zip(turns, overall, strict=True)
             ],
             "would_stop_at": stop,
             "scores": {
@@ -110,7 +105,8 @@ class Rejudge:
         """
         stored = _matched([r["item_id"] for r in records], self.originals if originals is None else originals)
         variants = {
-            name: figure([r["scores"][name] for r in records], f"rejudge/{name}", self.seed) for name in VARIANTS
+            name: figure([r["scores"][name] for r in records], f"rejudge/{name}", self.seed, SCALES[name])
+            for name in SCALES
         }
         rounds = [turn for record in records for turn in record["rounds"]]
         return {
@@ -119,8 +115,10 @@ class Rejudge:
             "score_interval": variants["released"]["interval"],
             **variants,
             "all_rounds": {
-                name: figure([r["scores_all_rounds"][name] for r in records], f"rejudge/all/{name}", self.seed)
-                for name in VARIANTS
+                name: figure(
+                    [r["scores_all_rounds"][name] for r in records], f"rejudge/all/{name}", self.seed, SCALES[name]
+                )
+                for name in SCALES
             },
             "rounds_judged": len(rounds),
             "missing_verdicts": sum(r["missing_verdicts"] for r in records),
@@ -156,3 +154,101 @@ def _matched(item_ids: Sequence[str], originals: Records) -> list[Mapping[str, A
             )
         matched.append(record)
     return matched
+
+
+def agreement(records: Records, originals: Records, *, seed: int) -> dict[str, Any]:
+    """records: of ``rejudge``; originals: of ``kieval``, the same interviews in the same order.
+
+    ``n`` pairs, ``missing`` {new, original} rounds without a verdict of the one or the other, ``exact`` (share of equal
+    scores), ``kappa``, ``kappa_quadratic``, ``pearson`` and ``spearman``; ``mean_difference``, new minus original, the
+    mean over interviews of each one's mean, with an interval over interviews, for the rounds of one interview
+    depend on each other. ``stop``: the same of the wish to stop. ``interviews``: the same of the interviews' scores
+    (released, over all stored rounds). ValueError where an interview has more or fewer rounds than were judged.
+    """
+    by_interview = [_rounds(new, old) for new, old in zip(records, originals, strict=True)]
+    every = [pair for rounds in by_interview for pair in rounds]
+    both = [(new, old) for new, old in every if new is not None and old is not None]
+    scores = [(new["overall"]["score"], old["overall"]["score"]) for new, old in both]
+    return {
+        "n": len(scores),
+        "missing": {"new": sum(new is None for new, _ in every), "original": sum(old is None for _, old in every)},
+        "exact": _share(scores),
+        "kappa": _kappa(scores, SCORES),
+        "kappa_quadratic": _kappa(scores, SCORES, weights="quadratic"),
+        **_correlations(scores),
+        "mean_difference": figure([_mean_difference(rounds) for rounds in by_interview], "rejudge/difference", seed),
+        "stop": _stop([(new["stop"], old["stop"]) for new, old in both]),
+        "interviews": _interviews(records, originals, seed),
+    }
+
+
+def _rounds(new: Mapping[str, Any], old: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """The two verdicts on each round."""
+    if len(new["rounds"]) != len(old["rounds"]):
+        raise ValueError(
+            f"item {new['item_id']}: {len(new['rounds'])} rounds were judged again, but its interview has "
+            f"{len(old['rounds'])}; give the records that were judged"
+        )
+    return [(a["verdict"], b["verdict"]) for a, b in zip(new["rounds"], old["rounds"], strict=True)]
+
+
+def _mean_difference(rounds: Sequence[tuple[Any, Any]]) -> float | None:
+    both = [new["overall"]["score"] - old["overall"]["score"] for new, old in rounds if new and old]
+    return sum(both) / len(both) if both else None
+
+
+def _stop(pairs: Sequence[tuple[bool, bool]]) -> dict[str, Any]:
+    return {
+        "n": len(pairs),
+        "exact": _share(pairs),
+        "kappa": _kappa([(int(new), int(old)) for new, old in pairs], (0, 1)),
+        "both": sum(new and old for new, old in pairs),
+        "only_new": sum(new and not old for new, old in pairs),
+        "only_original": sum(old and not new for new, old in pairs),
+        "neither": sum(not new and not old for new, old in pairs),
+    }
+
+
+def _interviews(records: Records, originals: Records, seed: int) -> dict[str, Any]:
+    pairs = [
+        (new["scores_all_rounds"]["released"], old["scores"]["released"])
+        for new, old in zip(records, originals, strict=True)
+    ]
+    both = [(new, old) for new, old in pairs if new is not None and old is not None]
+    differences = figure([new - old for new, old in both], "rejudge/interviews", seed)
+    return {"n": len(both), **_correlations(both), "mean_difference": differences}
+
+
+def _share(pairs: Sequence[tuple[Any, Any]]) -> float | None:
+    return sum(new == old for new, old in pairs) / len(pairs) if pairs else None
+
+
+def _kappa(pairs: Sequence[tuple[int, int]], labels: Sequence[int], weights: str | None = None) -> Figure:
+    if not pairs:
+        return _none("no pairs")
+    if len({value for pair in pairs for value in pair}) == 1:
+        return _none("both gave one and the same value throughout, so chance agreement is 1")
+    from sklearn.metrics import cohen_kappa_score
+
+    new, old = zip(*pairs, strict=True)
+    return {"value": float(cohen_kappa_score(new, old, labels=list(labels), weights=weights))}
+
+
+def _correlations(pairs: Sequence[tuple[float, float]]) -> dict[str, Figure]:
+    if len(pairs) < 3:
+        return dict.fromkeys(("pearson", "spearman"), _none("fewer than 3 pairs"))
+    new, old = zip(*pairs, strict=True)
+    # Weighted means of equal scores may differ in their last digits.
+    constant = [who for who, values in (("new", new), ("original", old)) if max(values) - min(values) < 1e-9]
+    if constant:
+        return dict.fromkeys(("pearson", "spearman"), _none(f"constant scores ({' and '.join(constant)})"))
+    from scipy.stats import pearsonr, spearmanr
+
+    return {
+        "pearson": {"value": float(pearsonr(new, old).statistic)},
+        "spearman": {"value": float(spearmanr(new, old).statistic)},
+    }
+
+
+def _none(reason: str) -> Figure:
+    return {"value": None, "reason": reason}

@@ -8,24 +8,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evaluation.kieval.verdict import ASPECTS
-from evaluation.statistics import bootstrap_mean, mean, wilson
+from evaluation.statistics import mean, mean_of, wilson
 from serving.records import derive_seed
 
 VARIANTS = ("released", "paper")
+SCALES = {"released": (0.1, 1.0), "paper": (0.0, 1.0)}
+"""The least and the greatest score of a variant; the ablations are on the paper's."""
 Records = Sequence[Mapping[str, Any]]
 
 
 def summarise(records: Records, *, roles: Sequence[str], seed: int) -> dict[str, Any]:
-    """Each mean has a percentile bootstrap interval over dialogues.
+    """Each mean has an interval over dialogues (``statistics.mean_of``).
 
     ``score`` and ``score_interval`` are the variant ``released`` (the published figures' scale), ``paper`` beside it.
     Dialogues without a score are counted in ``unscored`` and never count as 0. ``tokens``: means per dialogue and role.
     """
-    variants = {name: figure([r["scores"][name] for r in records], name, seed) for name in VARIANTS}
+    variants = {name: figure([r["scores"][name] for r in records], name, seed, SCALES[name]) for name in VARIANTS}
     return {
         "n": len(records),
         "score": variants["released"]["mean"],
         "score_interval": variants["released"]["interval"],
+        **({"score_interval_note": note} if (note := variants["released"].get("interval_note")) else {}),
         **variants,
         "ablations": _ablations(records, [r["ablations"] for r in records], seed),
         "aspects": {aspect: _aspect(records, aspect, seed) for aspect in ASPECTS},
@@ -45,11 +48,13 @@ def summarise(records: Records, *, roles: Sequence[str], seed: int) -> dict[str,
     }
 
 
-def figure(values: Sequence[float | None], name: str, seed: int) -> dict[str, Any]:
+def figure(
+    values: Sequence[float | None], name: str, seed: int, scale: tuple[float, float] | None = None
+) -> dict[str, Any]:
     """``{"mean", "interval", "n"}`` of the values there are. ``name``: of the figure, part of the bootstrap's seed."""
     known = [value for value in values if value is not None]
-    interval = bootstrap_mean(known, seed=derive_seed(seed, "kieval", name))
-    return {"mean": mean(known), "interval": list(interval) if interval else None, "n": len(known)}
+    found = mean_of(known, seed=derive_seed(seed, "kieval", name), scale=scale)
+    return {**found.to_json(), "n": found.n}
 
 
 def token_means(records: Records, roles: Sequence[str]) -> dict[str, dict[str, float | None]]:
@@ -59,9 +64,9 @@ def token_means(records: Records, roles: Sequence[str]) -> dict[str, dict[str, f
 
 
 def _aspect(records: Records, aspect: str, seed: int) -> dict[str, Any]:
-    """The arms' means stand without intervals here: a bootstrap for each would take longer than all other figures."""
+    """The arms' means stand without intervals here: four per aspect would bury the rest."""
     rows = [r["aspects"][aspect] for r in records]
-    variants = {name: figure([row[name] for row in rows], f"{aspect}/{name}", seed) for name in VARIANTS}
+    variants = {name: figure([row[name] for row in rows], f"{aspect}/{name}", seed, SCALES[name]) for name in VARIANTS}
     return {**variants, "ablations": _ablations(records, [row["ablations"] for row in rows], None)}
 
 
@@ -81,7 +86,7 @@ def _ablations(records: Records, rows: Sequence[Mapping[str, Any]], seed: int | 
             known = [value for value in values if value is not None]
             figures[arm] = {"mean": mean(known), "n": len(known)}
         else:
-            figures[arm] = figure(values, arm, seed)
+            figures[arm] = figure(values, arm, seed, SCALES["paper"])
     return figures
 
 

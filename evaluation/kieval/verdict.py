@@ -2,23 +2,17 @@
 
 KIEval (arXiv 2402.15043, section 3.3 and Appendix): five aspects and an overall score from 1 (poor) to 4 (strong), each
 with a comment that is written before its score, and whether to end the interview, with a reason. A verdict in free text
-is read by ``kieval_free_text``.
-
-A structured verdict always parses. Its comments are bounded by a pattern of printable ASCII characters without ``"``
-and backslash: each token then spells at least one character, so ``verdict_tokens`` is a true bound for any tokenizer.
-(``maxLength`` alone lets raw tabs through xgrammar, and lets one character cost four tokens; pattern and ``maxLength``
-together are refused by vLLM.)
+is read by ``free_text``.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from evaluation.asking.form import COMMENT_CHARACTERS, DECODER
+from evaluation.asking.form import closed, comment, one_of, read_json, room, whole
 from evaluation.templates import well_formed
 
 ASPECTS: Final = ("accuracy", "logic", "relevance", "coherence", "conciseness")
@@ -61,38 +55,34 @@ def verdict_schema(comment_length: int) -> dict[str, Any]:
 
     Key order matters: a comment comes before its score, the reason before the decision to stop.
     """
-    pattern = f"^{COMMENT_CHARACTERS}{{0,{comment_length}}}$"
-    judged = _closed(
-        {"comment": {"type": "string", "pattern": pattern}, "score": {"type": "integer", "enum": [1, 2, 3, 4]}}
-    )
-    return _closed(
+    judged = closed({"comment": comment(comment_length), "score": one_of((1, 2, 3, 4))})
+    return closed(
         {
             **dict.fromkeys((*ASPECTS, "overall"), judged),
-            "reason": {"type": "string", "enum": list(STOP_REASONS)},
+            "reason": one_of(STOP_REASONS),
             "stop": {"type": "boolean"},
         }
     )
 
 
 def verdict_tokens(comment_length: int) -> int:
-    """Enough ``max_tokens`` for any verdict of that schema: its greatest length in characters, spaces after ``,`` and
-    ``:`` included, and one token for the end."""
+    """Enough ``max_tokens`` for any verdict of that schema."""
     judged = {"comment": "x" * comment_length, "score": 4}
     longest = {**dict.fromkeys((*ASPECTS, "overall"), judged), "reason": max(STOP_REASONS, key=len), "stop": False}
-    return len(json.dumps(longest)) + 1
+    return room(longest)
 
 
 def parse_structured(text: str) -> Verdict | None:
     """A verdict from its JSON text; None if it was cut, doesn't have the form, or says one thing twice."""
+    return verdict_of(read_json(text))
+
+
+def verdict_of(value: Any) -> Verdict | None:
+    """A verdict from a JSON value; None if it doesn't have the form."""
     try:
-        return verdict_of(DECODER.decode(text))
-    except (ValueError, RecursionError):
+        form = _Form.model_validate(value)
+    except ValueError:
         return None
-
-
-def verdict_of(value: Any) -> Verdict:
-    """A verdict from a JSON value. ValueError if it doesn't have the form."""
-    form = _Form.model_validate(value)
     judged: dict[str, _Judged] = {name: getattr(form, name) for name in ASPECTS}
     return Verdict(
         overall=form.overall.score,
@@ -104,10 +94,21 @@ def verdict_of(value: Any) -> Verdict:
     )
 
 
+def _score(value: Any) -> Any:
+    """``"3"``, ``3.0`` and ``"3/4"`` are a 3; anything else is left to the check."""
+    number = whole(value, 4)
+    return value if number is None else number
+
+
+def _stop(value: Any) -> Any:
+    said = value.strip().casefold() if isinstance(value, str) else ""
+    return {"true": True, "yes": True, "false": False, "no": False}.get(said, value)
+
+
 class _Judged(BaseModel):
     model_config = ConfigDict(strict=True)
     comment: str = ""
-    score: int = Field(ge=1, le=4)
+    score: Annotated[int, BeforeValidator(_score)] = Field(ge=1, le=4)
 
 
 class _Form(BaseModel):
@@ -119,8 +120,4 @@ class _Form(BaseModel):
     conciseness: _Judged
     overall: _Judged
     reason: str = Field(default="none", pattern=f"^({'|'.join(STOP_REASONS)})$")
-    stop: bool = False
-
-
-def _closed(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    stop: Annotated[bool, BeforeValidator(_stop)] = False

@@ -12,7 +12,7 @@ from typing import Any
 
 from evaluation.items import Item
 from evaluation.lm_examiner.questions import rouge_l
-from evaluation.statistics import bootstrap_mean, mean
+from evaluation.statistics import mean_of
 from evaluation.text_metrics import words
 
 MOST_WORDS = 60
@@ -81,13 +81,12 @@ def search(items: Sequence[Item], corpus: Sequence[str], *, seed: int) -> tuple[
             }
         )
     values = [row["rouge_l"] for row in rows]
-    interval = bootstrap_mean(values, seed=seed)
+    average = mean_of(values, seed=seed, scale=(0.0, 1.0))
     rows.sort(key=lambda row: (-row["rouge_l"], row["item_id"]))
     figures = {
         "n": len(rows),
         "passages": len(corpus),
-        "mean_rouge_l": mean(values),
-        "interval": list(interval) if interval else None,
+        **average.to_json("mean_rouge_l"),
         "highest": max(values, default=None),
         "without_hit": sum(not row["hit"] for row in rows),
         "same_question": sum(value > 0.7 for value in values),

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from evaluation.asking.form import one_word
 from evaluation.items import Item
 
 LEVELS: Final = ("memorization", "comprehension", "analysis")
 """Recall of an entity, place or time; what, why or how of a concept or instance; impact, comparison, pros and cons."""
 UNCLASSIFIED: Final = "unclassified"
 
-SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"level": {"type": "string", "enum": list(LEVELS)}},
-    "required": ["level"],
-    "additionalProperties": False,
-}
-LEVEL_TOKENS: Final = 32
-"""More than the longest ``{"level": "comprehension"}`` has characters."""
-
-_NAMES = re.compile(r"\b(memori[sz]ation|comprehension|analysis)\b", re.IGNORECASE)
-
-
-def read_level(text: str, *, structured: bool = True) -> str | None:
-    """The level a reply names; None for none, for two, or for a cut one."""
-    if structured:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        level = value.get("level") if isinstance(value, dict) else None
-        return level if level in LEVELS else None
-    named = {name.lower().replace("memorisation", "memorization") for name in _NAMES.findall(text)}
-    return named.pop() if len(named) == 1 else None
+LEVEL_FORM: Final = one_word("level", LEVELS, max_tokens=32)
 
 
 def source_id(domain_id: str, number: int, level: str | None) -> str:

@@ -1,20 +1,65 @@
-"""An examiner marks an answer: what every protocol here lets one choose, and the asking."""
+"""An examiner's verdicts: five marks of an answer, or which of two answers is the better one (LMExamQA, section 3.3).
+
+Marks are four dimensions from 1 to 3 and an overall one from 1 to 5. Structured, a verdict is a JSON object enforced by
+a grammar; free, five lines ``name: integer``, or a line ``Choice: Response 1``. What is missing, out of range, of
+another scale, or said twice differently makes a verdict invalid; nothing is ever clamped or guessed.
+"""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from evaluation.asking.form import COMMENT_CHARACTERS, DECODER
-from evaluation.asking.until_read import Form, Reading, ask_until_read
-from evaluation.lm_examiner import likert, prompts
-from evaluation.lm_examiner import marking as choices
+from evaluation.asking.form import Fields, Form, own_words, read_json, whole
+from evaluation.asking.until_read import Reading, ask_until_read
+from evaluation.lm_examiner import prompts
 from evaluation.protocol import ProtocolOptions
+from evaluation.templates import well_formed
 from serving.records import Completion, Yielded
+
+DIMENSIONS: Final = ("accuracy", "coherence", "factuality", "comprehensiveness")
+MAXIMA: Final = {**dict.fromkeys(DIMENSIONS, 3), "overall": 5}
+"""The best mark of each; the worst is 1."""
+FULL: Final = 5
+CHOICES: Final = ("Response 1", "Response 2")
+FREE_MARKS_TOKENS: Final = 300
+FREE_CHOICE_TOKENS: Final = 200
+
+_MARK = re.compile(
+    r"^(?:[^\S\n]|[*_#>\-•\d.)])*(?P<name>accuracy|coherence|factuality|comprehensive(?:ness)?|overall)"
+    r"(?:[ ](?:score|mark|rating|quality))?[\s*_\"]*[:：=][\s*_\"\[(]*(?P<value>[^\s*_,;\])\"]+)"
+    r"(?:[ ]?(?:/|out of)[ ]?(?P<scale>\d+))?",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SCALED = re.compile(r"(\d+)/(\d+)")
+_NAMED = re.compile(r"\bresponse[ \-_#]*(?:no\.?[ ]*)?([12])\b(?![.,]?\d)", re.IGNORECASE)
+_CHOICE = re.compile(
+    r"^(?:[^\w\n]|_)*(?:(?:my|the|final|overall)[ ]){0,2}"
+    r"(?:choice|verdict|answer|winner|preference|better(?:[ ]response)?)"
+    r"\b[^\w\n]{1,8}(?:is[ ])?(?:the[ ])?(?:response[ ]*)?\[?([12])\b(?!\s?(?:and|or|,|/|&|=)\s?(?:response[ ])?[12])",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PRAISED = re.compile(
+    r"\bresponse[ ]([12])[ ](?:is|was)[ ](?:clearly[ ]|much[ ]|slightly[ ])?(?:the[ ])?"
+    r"(?:better|best|superior|stronger)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """One verdict, read: a mark for each of ``MAXIMA``; ``comment`` is empty where none was asked for."""
+
+    marks: dict[str, int]
+    comment: str = ""
+
+    @property
+    def overall(self) -> int:
+        return self.marks["overall"]
 
 
 class ExaminerOptions(ProtocolOptions):
@@ -37,23 +82,17 @@ class ExaminerOptions(ProtocolOptions):
     def free(self) -> bool:
         return self.verdict == "free"
 
-    def marks_form(self) -> Form[likert.Marks]:
+    def marks_form(self) -> Form[Marks]:
         if self.free:
-            return Form(read=lambda c: likert.read_free(c.text, cut=_cut(c)), max_tokens=likert.FREE_TOKENS)
-        return Form(
-            read=lambda c: likert.read_structured(c.text),
-            max_tokens=likert.tokens(self.comment_length),
-            schema=likert.schema(self.comment_length),
-        )
+            return Form(read=lambda c: read_free_marks(c.text, cut=_cut(c)), max_tokens=FREE_MARKS_TOKENS)
+        fields = marks_fields(self.comment_length)
+        return Form(read=lambda c: read_marks(c.text), max_tokens=fields.tokens(), schema=fields.schema())
 
     def choice_form(self) -> Form[int]:
         if self.free:
-            return Form(read=lambda c: choices.read_free(c.text, cut=_cut(c)), max_tokens=choices.FREE_TOKENS)
-        return Form(
-            read=lambda c: choices.read_structured(c.text),
-            max_tokens=choices.tokens(self.comment_length),
-            schema=choices.schema(self.comment_length),
-        )
+            return Form(read=lambda c: read_free_choice(c.text, cut=_cut(c)), max_tokens=FREE_CHOICE_TOKENS)
+        fields = choice_fields(self.comment_length)
+        return Form(read=lambda c: read_choice(c.text), max_tokens=fields.tokens(), schema=fields.schema())
 
 
 def mark(
@@ -64,7 +103,7 @@ def mark(
     *,
     seed: int,
     item_id: str,
-) -> Generator[Yielded, Any, list[Reading[likert.Marks]]]:
+) -> Generator[Yielded, Any, list[Reading[Marks]]]:
     """The marks of each (question, answer, reference or "")."""
     asked = [
         prompts.marks(
@@ -81,7 +120,7 @@ def mark(
     return (yield from ask_until_read(role, asked, steps, form, retries=options.retries, seed=seed, item_id=item_id))
 
 
-def marks_row(reading: Reading[likert.Marks]) -> dict[str, Any]:
+def marks_row(reading: Reading[Marks]) -> dict[str, Any]:
     """``{"marks": {name: mark} or None, "overall", "comment", "attempts", "status"}``."""
     value = reading.value
     return {
@@ -93,61 +132,74 @@ def marks_row(reading: Reading[likert.Marks]) -> dict[str, Any]:
     }
 
 
-def _cut(completion: Completion) -> bool:
-    return completion.finish_reason == "length"
+def marks_fields(comment_length: int) -> Fields:
+    """The comment (none for length 0) is written before the marks it leads to."""
+    return Fields({"comment": comment_length, **{name: tuple(range(1, most + 1)) for name, most in MAXIMA.items()}})
 
 
-CHOICES: Final = ("Response 1", "Response 2")
-FREE_TOKENS: Final = 200
-
-_NAMED = re.compile(r"\bresponse[ \-_#]*(?:no\.?[ ]*)?([12])\b(?![.,]?\d)", re.IGNORECASE)
-_LINE = re.compile(
-    r"^(?:[^\w\n]|_)*(?:(?:my|the|final|overall)[ ]){0,2}"
-    r"(?:choice|verdict|answer|winner|preference|better(?:[ ]response)?)"
-    r"\b[^\w\n]{1,8}(?:is[ ])?(?:the[ ])?(?:response[ ]*)?\[?([12])\b(?!\s?(?:and|or|,|/|&|=)\s?(?:response[ ])?[12])",
-    re.IGNORECASE | re.MULTILINE,
-)
-_PRAISED = re.compile(
-    r"\bresponse[ ]([12])[ ](?:is|was)[ ](?:clearly[ ]|much[ ]|slightly[ ])?(?:the[ ])?"
-    r"(?:better|best|superior|stronger)\b",
-    re.IGNORECASE,
-)
+def choice_fields(comment_length: int) -> Fields:
+    """The comment (none for length 0) is written before the choice it leads to."""
+    return Fields({"comment": comment_length, "choice": CHOICES})
 
 
-def schema(comment_length: int) -> dict[str, Any]:
-    """The JSON schema; the comment (none for length 0) is written before the choice it leads to."""
-    properties: dict[str, Any] = {}
-    if comment_length:
-        properties["comment"] = {"type": "string", "pattern": f"^{COMMENT_CHARACTERS}{{0,{comment_length}}}$"}
-    properties["choice"] = {"type": "string", "enum": list(CHOICES)}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+def read_marks(text: str) -> Marks | None:
+    """The marks of a JSON text; None if it was cut or hasn't the form."""
+    return _marks(read_json(text))
 
 
-def tokens(comment_length: int) -> int:
-    return len(json.dumps({"comment": "x" * comment_length, "choice": CHOICES[0]})) + 1
+def read_choice(text: str) -> int | None:
+    """1 or 2, of a JSON text; None if it was cut or hasn't the form."""
+    value = read_json(text)
+    number = whole(value.get("choice")) if isinstance(value, dict) else None
+    if number is not None:
+        value["choice"] = f"Response {number}"
+    answer = choice_fields(0).answer(value, lacking="")
+    return None if answer is None else CHOICES.index(answer["choice"]) + 1
 
 
-def read_structured(text: str) -> int | None:
-    """1 or 2; None if the text was cut or hasn't the form."""
-    try:
-        value = DECODER.decode(text)
-    except (ValueError, RecursionError):
+def read_free_marks(text: str, *, cut: bool = False) -> Marks | None:
+    """The marks of a free text (``evaluation.asking.form.own_words``)."""
+    stated: dict[str, set[int | None]] = {}
+    for match in _MARK.finditer(own_words(text, cut=cut)):
+        name = match.group("name").lower()
+        name = "comprehensiveness" if name.startswith("comprehensive") else name
+        stated.setdefault(name, set()).add(_integer(match.group("value"), match.group("scale"), MAXIMA[name]))
+    if any(len(values) != 1 for values in stated.values()):
         return None
-    choice = value.get("choice") if isinstance(value, dict) else None
-    return CHOICES.index(choice) + 1 if choice in CHOICES else None
+    return _marks({name: values.pop() for name, values in stated.items()})
 
 
-def read_free(text: str, *, cut: bool = False) -> int | None:
-    """1 or 2 of a free text, never guessed.
+def read_free_choice(text: str, *, cut: bool = False) -> int | None:
+    """1 or 2 of a free text.
 
     A line ``Choice: Response 1`` counts, else what is called the better one, else the only response that is named. Two
     different ones on the same footing are no choice.
     """
-    said = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("|"))
-    if cut:
-        said = re.sub(r"(?<!\S)\S+\Z", "", said)
-    for pattern in (_LINE, _PRAISED, _NAMED):
+    said = own_words(text, cut=cut)
+    for pattern in (_CHOICE, _PRAISED, _NAMED):
         named = set(pattern.findall(said))
         if named:
             return int(named.pop()) if len(named) == 1 else None
     return None
+
+
+def _integer(value: str, scale: str | None, most: int) -> int | None:
+    """A mark; None for a word, a decimal or another scale. ``3/3`` and ``3.0`` are a 3, ``3/5`` is nothing."""
+    if scaled := _SCALED.fullmatch(value):
+        value, scale = scaled.groups()
+    value = value.rstrip(".")
+    # compared as text: Python refuses to make a number of thousands of digits
+    if scale is not None and scale != str(most):
+        return None
+    return whole(value) if value.isascii() else None
+
+
+def _marks(value: Any) -> Marks | None:
+    answer = marks_fields(0).answer(value, lacking="")
+    if answer is None:
+        return None
+    return Marks(marks={name: answer[name] for name in MAXIMA}, comment=well_formed(answer["comment"]))
+
+
+def _cut(completion: Completion) -> bool:
+    return completion.finish_reason == "length"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.lm_examiner.levels import LEVELS, UNCLASSIFIED
-from evaluation.lm_examiner.likert import FULL, MAXIMA
-from evaluation.statistics import bootstrap_mean, mean, wilson
+from evaluation.lm_examiner.marking import FULL, MAXIMA
+from evaluation.statistics import mean, mean_of, wilson
 from serving.records import derive_seed
 
 Rows = Sequence[Mapping[str, Any]]
@@ -15,7 +15,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 def figures(rows: Rows, *, seed: int, name: str = "all") -> dict[str, Any]:
     """Of rows {marks, overall}: how many have marks, the share of full marks (overall 5) with Wilson's interval, and
-    the mean of each mark with its bootstrap interval and its share of the best mark (the radar's axes).
+    the mean of each mark with its interval and its share of the best mark (the radar's axes).
     """
     marked = [row for row in rows if row["marks"] is not None]
     full = sum(row["overall"] == FULL for row in marked)
@@ -23,12 +23,10 @@ def figures(rows: Rows, *, seed: int, name: str = "all") -> dict[str, Any]:
     dimensions = {}
     for dimension, most in MAXIMA.items():
         values = [float(row["marks"][dimension]) for row in marked]
-        average = mean(values)
-        spread = bootstrap_mean(values, seed=derive_seed(seed, "marks", name, dimension))
+        found = mean_of(values, seed=derive_seed(seed, "marks", name, dimension), scale=(1.0, float(most)))
         dimensions[dimension] = {
-            "mean": average,
-            "interval": list(spread) if spread else None,
-            "of_maximum": None if average is None else average / most,
+            **found.to_json(),
+            "of_maximum": None if found.mean is None else found.mean / most,
         }
     return {
         "n": len(marked),

@@ -14,10 +14,13 @@ from pydantic import Field
 
 from evaluation.asking.until_read import Reading, together
 from evaluation.items import Item, make_item
-from evaluation.lm_examiner import likert, prompts
+from evaluation.lm_examiner import plots as drawn
+from evaluation.lm_examiner import prompts
+from evaluation.lm_examiner import shown as said
+from evaluation.lm_examiner import tables as tabled
 from evaluation.lm_examiner.answering import GroupOptions, answer, check_names, check_plain, input_order
 from evaluation.lm_examiner.comparing import compare
-from evaluation.lm_examiner.marking import mark, marks_row
+from evaluation.lm_examiner.marking import Marks, mark, marks_row
 from evaluation.lm_examiner.peer_summary import summarise
 from evaluation.lm_examiner.schedules import Ranked, run_schedule
 from evaluation.lm_examiner.taxonomy import Domain, draw_domains, read_taxonomy
@@ -27,7 +30,7 @@ from serving.records import Dialogue, Yielded, derive_seed
 
 
 class PeerOptions(GroupOptions):
-    """Those of every group (``evaluation.lm_examiner.group``), and:
+    """Those of every group (``evaluation.lm_examiner.answering``), and:
 
     domains, questions: per examiner ``domains`` x ``questions`` hard questions; all have the same domains
     taxonomy: as in the builder ``lm_examiner``
@@ -62,8 +65,14 @@ class PeerExamination:
     """
 
     name: ClassVar[str] = "peer_examination"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
+    rehearsed: ClassVar[bool] = False
+    """What peers ask depends on the questions that they write."""
     Options: ClassVar[type[ProtocolOptions]] = PeerOptions
+    shown = staticmethod(said.peer_examination)
+    tables = staticmethod(tabled.peer_examinations)
+    plots = staticmethod(drawn.peers)
+    notices = staticmethod(tabled.peer_notices)
 
     def __init__(self, options: PeerOptions, *, candidates: Sequence[str], seed: int) -> None:
         check_names(candidates, least=3)
@@ -143,7 +152,7 @@ class PeerExamination:
 
     def _marks(
         self, key: str, judge: str, question: str, texts: Mapping[str, str], author: str
-    ) -> Generator[Yielded, Any, dict[str, Reading[likert.Marks]]]:
+    ) -> Generator[Yielded, Any, dict[str, Reading[Marks]]]:
         """The author marks all answers it has not given; with ``own_answers`` everybody marks the author's own, too."""
         wanted = [name for name in texts if name != author] if judge == author else []
         if self.options.own_answers:
@@ -189,5 +198,5 @@ class PeerExamination:
         return {**prompts.hashes(*names), "taxonomy": self.taxonomy.sha256}
 
 
-def _by_judge(name: str, marked: Mapping[str, Mapping[str, Reading[likert.Marks]]]) -> dict[str, Any]:
+def _by_judge(name: str, marked: Mapping[str, Mapping[str, Reading[Marks]]]) -> dict[str, Any]:
     return {judge: marks_row(found[name]) for judge, found in marked.items() if name in found}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.lm_examiner.comparing import consistency
-from evaluation.lm_examiner.likert import FULL
+from evaluation.lm_examiner.marking import FULL
 from evaluation.lm_examiner.ranking import bradley_terry, win_rates
-from evaluation.statistics import mean, paired_bootstrap
+from evaluation.statistics import mean, welch
 from serving.records import derive_seed
 
 Records = Sequence[Mapping[str, Any]]
@@ -47,7 +48,7 @@ def summarise(
         "notices": [_notice(judge, steady[judge], max_inconsistency) for judge in excluded],
         "pairwise": {"by_examiner": matrices, "combined": combined},
         "bradley_terry": bradley_terry(kept, models, seed=derive_seed(seed, "bradley_terry")),
-        "self_preference": self_preference(records, models, seed=seed) if own_answers else None,
+        "self_preference": self_preference(records, models) if own_answers else None,
         "unmarked": sum(mark["marks"] is None for rows in marks for mark in rows.values()),
         "cut_answers": sum(
             answer["finish_reason"] == "length" for _, row in questions for answer in row["answers"].values()
@@ -56,31 +57,42 @@ def summarise(
     }
 
 
-def self_preference(records: Records, models: Sequence[str], *, seed: int) -> dict[str, Any]:
-    """Per model: its own overall marks of its answers less the mean of the others' marks of the same answers.
+def self_preference(records: Records, models: Sequence[str]) -> dict[str, Any]:
+    """Per model: how much more it gives its own answers than the others give them, less its leniency.
 
-    ``difference`` with a paired bootstrap interval over answers; answers that lack either side are left out.
+    own, others: mean overall mark of its own answers, by itself and by the others; n: answers that both marked
+    leniency: how much more it gives the others' answers to their own questions than those who did not write them do
+        (n_leniency answers); a judge that is merely lenient prefers nobody
+    difference: own - others - leniency, with Welch's interval over answers; None where a part is missing
     """
     found = {}
     for name in models:
-        own, others = [], []
+        own, others, leniency = [], [], []
         for record in records:
-            if record["examiner"] != name:
-                continue
+            author = record["examiner"]
             for row in record["questions"]:
-                marks = row["marks"].get(name, {})
-                by_self = marks.get(name, {}).get("overall")
-                by_others = mean([m["overall"] for j, m in marks.items() if j != name and m["overall"] is not None])
-                if by_self is not None and by_others is not None:
-                    own.append(float(by_self))
-                    others.append(by_others)
-        difference = paired_bootstrap(own, others, seed=derive_seed(seed, "self_preference", name))
+                marks = {judge: m["overall"] for judge, m in row["marks"].get(author, {}).items()}
+                mine = marks.get(name)
+                rest = mean([mark for j, mark in marks.items() if j not in (name, author) and mark is not None])
+                if mine is None or rest is None:
+                    continue
+                if author == name:
+                    own.append(float(mine))
+                    others.append(rest)
+                else:
+                    leniency.append(mine - rest)
+        preferred = [a - b for a, b in zip(own, others, strict=True)]
+        test = welch(preferred, leniency)
         found[name] = {
             "n": len(own),
             "own": mean(own),
             "others": mean(others),
-            "difference": None if difference is None else difference.mean,
-            "interval": None if difference is None else list(difference.interval),
+            "n_leniency": len(leniency),
+            "leniency": mean(leniency),
+            "difference": math.fsum(preferred) / len(preferred) - math.fsum(leniency) / len(leniency)
+            if preferred and leniency
+            else None,
+            "interval": None if test is None or test.interval is None else list(test.interval),
         }
     return found
 

@@ -12,30 +12,27 @@ from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
-from evaluation.asking.until_read import Form, ask_until_read, together
+from evaluation.asking.form import one_word
+from evaluation.asking.until_read import ask_until_read, together
 from evaluation.items import Item
 from evaluation.lm_examiner import answering, prompts
+from evaluation.lm_examiner import shown as said
+from evaluation.lm_examiner import tables as tabled
 from evaluation.lm_examiner.answering import GroupOptions, answer, check_names, check_plain
 from evaluation.lm_examiner.comparing import Pair, compare, consistency
-from evaluation.lm_examiner.writing import read_verdict
 from evaluation.protocol import ProtocolOptions, Record
-from evaluation.statistics import bootstrap_mean, mean
+from evaluation.statistics import mean_of
 from evaluation.templates import well_formed
 from serving.records import Ask, Completion, Dialogue, Sampling, derive_seed
 
 ORIGINAL: Final = "original"
 REWRITE: Final = "rewrite"
 PARTS: Final = ("writer", "stylist", "filter")
-EQUIVALENT_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"verdict": {"type": "string", "enum": ["same", "different"]}},
-    "required": ["verdict"],
-    "additionalProperties": False,
-}
+EQUIVALENT_FORM: Final = one_word("verdict", ("same", "different"), max_tokens=28)
 
 
 class StyleOptions(GroupOptions):
-    """Those of every group (``evaluation.lm_examiner.group``; the writer alone answers), and:
+    """Those of every group (``evaluation.lm_examiner.answering``; the writer alone answers), and:
 
     length_tolerance: a rewrite may differ from its original by this share of the original's words
     """
@@ -53,8 +50,12 @@ class StyleBias:
     """
 
     name: ClassVar[str] = "style_bias"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
+    examined: ClassVar[bool] = False
+    """Its candidates are examiners: they answer none of the items."""
     Options: ClassVar[type[ProtocolOptions]] = StyleOptions
+    shown = staticmethod(said.style_bias)
+    tables = staticmethod(tabled.style_biases)
 
     def __init__(self, options: StyleOptions, *, candidates: Sequence[str], seed: int) -> None:
         check_names(candidates, least=1, taken=PARTS)
@@ -88,7 +89,7 @@ class StyleBias:
             "filter",
             [prompts.equivalent(question, *texts.values(), limit=options.quote_limit)],
             ["equivalent"],
-            Form(read=lambda c: read_verdict(c.text, ("same", "different")), max_tokens=28, schema=EQUIVALENT_SCHEMA),
+            EQUIVALENT_FORM,
             retries=options.retries,
             seed=self.seed,
             item_id=item.id,
@@ -141,7 +142,7 @@ class StyleBias:
 
 
 def preferences(records: Sequence[Mapping[str, Any]], kept: Sequence[str], *, seed: int) -> dict[str, Any]:
-    """Per examiner the preference for the rewrite (0.5: none) over the ``kept`` items, with its bootstrap interval.
+    """Per examiner the preference for the rewrite (0.5: none) over the ``kept`` items, with its interval.
 
     A comparison whose orders contradict each other is 0.5; one that could not be read is left out and counted.
     """
@@ -151,10 +152,9 @@ def preferences(records: Sequence[Mapping[str, Any]], kept: Sequence[str], *, se
     for examiner in records[0]["comparisons"] if records else ():
         own = [record["comparisons"][examiner] for record in rows]
         values = [1 - row["points"] for row in own if row["points"] is not None]
-        interval = bootstrap_mean(values, seed=derive_seed(seed, "style", examiner))
+        preference = mean_of(values, seed=derive_seed(seed, "style", examiner), scale=(0.0, 1.0))
         found[examiner] = {
-            "prefers_rewrite": mean(values),
-            "interval": list(interval) if interval else None,
+            **preference.to_json("prefers_rewrite"),
             "n": len(values),
             **{key: value for key, value in consistency(own).items() if key in ("inconsistency", "unreadable")},
         }

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
-from evaluation.asking.until_read import Form, Reading, ask_until_read
+from evaluation.asking.form import one_word
+from evaluation.asking.until_read import Reading, ask_until_read, sampling
 from evaluation.lm_examiner import levels, prompts
 from evaluation.lm_examiner.questions import find_questions, sift
 from evaluation.lm_examiner.taxonomy import Domain
 from evaluation.templates import well_formed
-from serving.records import Ask, Completion, Sampling, Yielded, derive_seed
+from serving.records import Ask, Completion, Sampling, Yielded
 
 QUESTION_TOKENS: Final = 48
 """max_tokens per question that is asked for."""
-LEVEL_FORM: Final[Form[str]] = Form(
-    read=lambda completion: levels.read_level(completion.text),
-    max_tokens=levels.LEVEL_TOKENS,
-    schema=levels.SCHEMA,
-)
-CHECK_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"verdict": {"type": "string", "enum": ["right", "wrong"]}},
-    "required": ["verdict"],
-    "additionalProperties": False,
-}
+CHECK_FORM: Final = one_word("verdict", ("right", "wrong"), max_tokens=24)
 
 
 def write_questions(
@@ -44,11 +35,7 @@ def write_questions(
         completion: Completion = yield Ask(
             role=role,
             prompt=prompts.questions(domain, missing, hard=hard, before=kept),
-            sampling=Sampling(
-                max_tokens=QUESTION_TOKENS * missing,
-                temperature=temperature,
-                seed=derive_seed(seed, domain.id, "questions", attempt) if temperature else 0,
-            ),
+            sampling=sampling(QUESTION_TOKENS * missing, temperature, seed, domain.id, "questions", attempt),
         )
         cut = completion.finish_reason == "length"
         found = find_questions(completion.text, cut=cut)
@@ -92,7 +79,7 @@ def classify(
             role,
             [prompts.level(question) for question in questions],
             [f"level/{number}" for number in range(len(questions))],
-            LEVEL_FORM,
+            levels.LEVEL_FORM,
             retries=retries,
             seed=seed,
             item_id=item_id,
@@ -109,21 +96,9 @@ def check_answers(
             role,
             [prompts.check(question, answer, limit=limit) for question, answer in pairs],
             [f"check/{number}" for number in range(len(pairs))],
-            Form(read=lambda c: read_verdict(c.text, ("right", "wrong")), max_tokens=24, schema=CHECK_SCHEMA),
+            CHECK_FORM,
             retries=retries,
             seed=seed,
             item_id=item_id,
         )
     )
-
-
-def read_verdict(text: str, allowed: Sequence[str]) -> str | None:
-    """The verdict of a JSON text ``{"verdict": ...}``; None if it was cut or is another."""
-    import json
-
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    verdict = value.get("verdict") if isinstance(value, dict) else None
-    return verdict if verdict in allowed else None

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from evaluation.asking.until_read import SAMPLED_TEMPERATURE, sampling
 from evaluation.items import LETTERS
 from evaluation.probing import checks, judge
 from evaluation.probing.checks import Fault
@@ -14,11 +15,10 @@ from evaluation.probing.permutation import obstacle
 from evaluation.probing.quantities import quantities
 from evaluation.probing.version import Version, lettered
 from evaluation.templates import one_line, prompt_hash, quote, render, unquoted, well_formed
-from serving.records import Ask, Completion, Message, Sampling, Yielded, derive_seed
+from serving.records import Ask, Completion, Message, Yielded
 
 SYSTEM: Final = "probing_prober_system.jinja"
 PROMPT: Final = "probing_prober.jinja"
-TEMPERATURE: Final = 0.7
 
 Status = Literal["accepted", "fallback", "unchanged", "not_applicable"]
 """accepted by the judge; every attempt turned down, the stage's input is kept; nothing there that could be said
@@ -79,11 +79,7 @@ def rewrite(
         completion: Completion = yield Ask(
             role="prober",
             prompt=prompt(principle, before, rejected=rejected, reason=why),
-            sampling=Sampling(
-                max_tokens=loop.tokens,
-                temperature=TEMPERATURE,
-                seed=derive_seed(seed, item_id, f"probing/{number}/{stage}", attempt),
-            ),
+            sampling=sampling(loop.tokens, SAMPLED_TEMPERATURE, seed, item_id, f"probing/{number}/{stage}", attempt),
         )
         said = completion.text.strip()
         row: dict[str, Any] = {"text": well_formed(said), "result": "", "reason": ""}

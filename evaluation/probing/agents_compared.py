@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.statistics import paired_bootstrap
+from evaluation.statistics import paired_mean
 
 Records = Sequence[Mapping[str, Any]]
 
 
 def compare_agents(a: Records, b: Records, *, seed: int) -> dict[str, Any]:
     """By stage, over the (item, set) pairs on which both agents were asked: fallback rate and mean attempts of each,
-    and the differences a - b with their paired bootstrap intervals.
+    and the differences a - b with their paired intervals.
 
     ``turned_down_by_code`` and ``turned_down_by_judge``: of the attempts at an item, the share with a defect that code
     or the judge found.
@@ -36,12 +36,11 @@ def _stage(first: Any, second: Any, shared: Sequence[Any], name: str, seed: int)
 
     def measured(value: Any) -> dict[str, Any]:
         xs, ys = [float(value(x)) for x, _ in both], [float(value(y)) for _, y in both]
-        difference = paired_bootstrap(xs, ys, seed=seed)
+        difference = paired_mean(xs, ys, seed=seed)
         return {
             "a": sum(xs) / len(xs) if xs else None,
             "b": sum(ys) / len(ys) if ys else None,
-            "difference": None if difference is None else difference.mean,
-            "interval": None if difference is None else list(difference.interval),
+            **difference.to_json("difference"),
         }
 
     return {

@@ -1,6 +1,6 @@
 """The protocol ``probing.calibrate``: the examined model is the judge of meta probing (arXiv 2402.14865, section 3.1).
 
-It judges rewrites whose worth is known (``evaluation.probing.calibration``) exactly as it would in the builder
+It judges rewrites whose worth is known (``evaluation.probing.calibrate``) exactly as it would in the builder
 ``probing``: same prompts, same form of verdict, the original as the version before the change.
 """
 
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, ClassVar, Final
 
-from evaluation.asking.together import together
+from evaluation.asking.until_read import together
 from evaluation.items import Item
 from evaluation.probing import judge
+from evaluation.probing import shown as said
 from evaluation.probing.judge import AcceptOptions
 from evaluation.probing.version import Version
 from evaluation.protocol import ProtocolOptions, Record
@@ -33,6 +34,7 @@ class ProbingCalibrate:
     version: ClassVar[int] = 1
     roles: ClassVar[tuple[str, ...]] = ("candidate",)
     Options: ClassVar[type[ProtocolOptions]] = AcceptOptions
+    shown = staticmethod(said.calibrate)
 
     def __init__(self, options: AcceptOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options
@@ -85,7 +87,7 @@ class ProbingCalibrate:
         }
 
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """``n`` items with pairs, and the figures of ``evaluation.probing.calibration``."""
+        """``n`` items with pairs, and the figures of ``evaluation.probing.calibrate``."""
         judged = [record for record in records if record["pairs"]]
         return {"n": len(judged), **figures([row for record in judged for row in record["pairs"]])}
 

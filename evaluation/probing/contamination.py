@@ -37,19 +37,18 @@ def drops(clean: tuple[Outcomes, Outcomes], contaminated: tuple[Outcomes, Outcom
     clean, contaminated: (vanilla, probed). ``excess_drop`` > 0: the contaminated model falls further; its interval is a
     bootstrap over items.
     """
-    from evaluation.statistics import paired_bootstrap
+    from evaluation.statistics import paired_mean
 
     (clean_before, clean_after), (other_before, other_after) = clean, contaminated
     ids = [n for n in clean_before if n in clean_after and n in other_before and n in other_after]
     lost = [clean_before[n].correct - clean_after[n].correct for n in ids]
     lost_there = [other_before[n].correct - other_after[n].correct for n in ids]
-    excess = paired_bootstrap(lost_there, lost, seed=seed)
+    excess = paired_mean(lost_there, lost, seed=seed)
     return {
         "n": len(ids),
         "clean_drop": sum(lost) / len(ids) if ids else None,
         "contaminated_drop": sum(lost_there) / len(ids) if ids else None,
-        "excess_drop": None if excess is None else excess.mean,
-        "excess_drop_interval": None if excess is None else list(excess.interval),
+        **excess.to_json("excess_drop", "excess_drop_interval"),
         "advantage_vanilla": _gap(other_before, clean_before, ids),
         "advantage_probed": _gap(other_after, clean_after, ids),
     }

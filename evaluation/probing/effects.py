@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from evaluation.statistics import mean, paired_bootstrap, wilson
+from evaluation.statistics import mean, paired_mean, wilson
 
 
 class Outcome(NamedTuple):
@@ -37,15 +37,14 @@ def comparison(vanilla: Outcomes, probed: Outcomes, *, seed: int) -> dict[str, A
     """
     ids = [name for name in vanilla if name in probed]
     before, after = [vanilla[name] for name in ids], [probed[name] for name in ids]
-    difference = paired_bootstrap([o.correct for o in after], [o.correct for o in before], seed=seed)
+    difference = paired_mean([o.correct for o in after], [o.correct for o in before], seed=seed)
     corrected = [corrected_accuracy(side) for side in (before, after)]
     return {
         "n": len(ids),
         "unpaired": len(set(vanilla) ^ set(probed)),
         "vanilla": accuracy(before),
         "probed": accuracy(after),
-        "delta": None if difference is None else difference.mean,
-        "delta_interval": None if difference is None else list(difference.interval),
+        **difference.to_json("delta", "delta_interval"),
         "chance": {"vanilla": mean([o.chance for o in before]), "probed": mean([o.chance for o in after])},
         "corrected": {
             "vanilla": corrected[0],
@@ -108,11 +107,10 @@ def pooled(vanilla: Outcomes, sets: Sequence[Outcomes], *, seed: int) -> dict[st
     """``delta`` over all sets: per item the mean over the sets it is in, with the interval over items."""
     ids = [name for name in vanilla if any(name in part for part in sets)]
     after = [_mean_correct(name, sets) for name in ids]
-    difference = paired_bootstrap(after, [float(vanilla[name].correct) for name in ids], seed=seed)
+    difference = paired_mean(after, [float(vanilla[name].correct) for name in ids], seed=seed)
     return {
         "n": len(ids),
-        "delta": None if difference is None else difference.mean,
-        "delta_interval": None if difference is None else list(difference.interval),
+        **difference.to_json("delta", "delta_interval"),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.commands.runs import ExperimentFile, Out, Override, RunPath
+from proctor.commands.runs import ExperimentFile, Out, Override, RunPath, Share
 
 
 def submit(
@@ -15,6 +15,7 @@ def submit(
     profile: Annotated[Path, typer.Option(help="The cluster's profile (YAML); see slurm/profiles/.")],
     overrides: Override = [],  # noqa: B006 - typer reads the default, nobody changes it
     out: Out = None,
+    share: Share = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write and print the scripts, submit nothing.")] = False,
 ) -> None:
     """Submit what is missing of an experiment, and not queued yet, as SLURM jobs."""
@@ -39,6 +40,7 @@ def submit(
     from proctor.run_folder.environment import write_environment
     from proctor.run_folder.run import RunFolder, check_free, create
     from proctor.run_folder.stage import StageFolder
+    from serving.files import output_folder
     from slurm.profile import read_profile
     from slurm.submitter import available
 
@@ -58,6 +60,7 @@ def submit(
     if not dry_run:
         check_environment(site, stages)
         check_space(folder, loaded)
+    output_folder(folder, share=share or site.share)
     with StageFolder(folder).lock():  # one submission at a time, and none beside a local run
         active = active_jobs(folder) if not dry_run or available() else {}
         check_unchanged(active, {**intents(stages), **serve_intents(RunFolder(folder, loaded))}, folder)

@@ -51,7 +51,8 @@ def evaluate(
 ) -> None:
     """Examine one model with one protocol: records.jsonl and metrics.json in --out."""
     from evaluation import registry as protocols
-    from evaluation.benchmarks.chosen import WITH_DEV, exemplar_pool
+    from evaluation.benchmarks import dev_split
+    from evaluation.benchmarks.chosen import exemplar_pool
     from proctor.checks.experiment import check_model
     from proctor.commands.inputs import inputs_of, read_items
     from proctor.commands.options import benchmark_config, checked_schedule, key_values, model_spec, one_of
@@ -89,7 +90,7 @@ def evaluate(
     items = read_items(config, limit=limit)
     pool = []
     if options.get("shots"):
-        if exemplars is None and format not in WITH_DEV:
+        if exemplars is None and dev_split(format) is None:
             raise ValueError(
                 f"--shots {options['shots']} needs exemplars: give --exemplars FILE (never the examined items)"
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proctor.runner.interruption import Interruption
 from proctor.terminal_text import harmless
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from proctor.run_folder.run import RunFolder
 
 Override = Annotated[list[str], typer.Option("-s", "--set", help="Override a key: -s key.sub=value (repeatable).")]
+Share = Annotated[
+    bool, typer.Option("--share", envvar="PROCTOR_SHARE", help="Let others of this machine read the run folder.")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Run folder; runs/NAME by default.")]
 ExperimentFile = Annotated[Path, typer.Argument(metavar="EXPERIMENT", help="Experiment file (YAML).")]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")]
@@ -28,6 +32,7 @@ def run(
     limit: Annotated[int | None, typer.Option(help="Only so many items of the benchmark.")] = None,
     out: Out = None,
     gpus: Annotated[str | None, typer.Option(help="Devices to share out: independent stages side by side.")] = None,
+    share: Share = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, list the stages, run nothing.")] = False,
 ) -> None:
     """Run an experiment, or what is missing of it."""
@@ -39,6 +44,7 @@ def run(
     from proctor.runner.local import mend, run_all
     from proctor.runner.plan import find, plan, states
     from proctor.runner.several_gpus import check_devices, read_devices, run_side_by_side
+    from serving.files import output_folder
 
     began = time.monotonic()
     changes = [*overrides, *([f"benchmark.limit={limit}"] if limit is not None else [])]
@@ -76,6 +82,8 @@ def run(
             print(f"  {state.stage.name:28} {state.state}")
         return
     signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGUSR1, _as_interrupt)
+    output_folder(folder, share=share)
     with StageFolder(folder).lock():  # one runner per run folder: a second one would change the experiment under it
         made = create(folder, loaded)
         write_environment(made.path, loaded)
@@ -106,7 +114,8 @@ def _as_interrupt(*_: object) -> None:
     """Once: ``timeout`` and batch systems send it to the command and to its whole group, and a second one must not cut
     short the wait for the stage's checkpoint."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    raise Interruption
 
 
 def status(run: RunPath) -> None:
@@ -120,7 +129,7 @@ def status(run: RunPath) -> None:
 
 def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]) -> None:
     """Write the report of a run again, from its folder alone, and print its table. A run may be unfinished."""
-    from proctor.report.summary import expected, finished
+    from proctor.report.present import expected, finished
     from proctor.report.write import write_report
     from proctor.run_folder.environment import add_self_tests
     from proctor.run_folder.run import open_run
@@ -247,7 +256,7 @@ def estimate(
     out: Annotated[Path | None, typer.Option("--out", help="Write the figures to this JSON file, too.")] = None,
 ) -> None:
     """Estimate calls, tokens, time and memory of an experiment, without training, from a rehearsal and a sample."""
-    from proctor.checks.estimate import as_json, measured, table
+    from proctor.checks.estimate import as_json, measured, rehearsed, table
     from proctor.checks.estimate import estimate as estimated
     from proctor.checks.experiment import preflight
     from proctor.experiment.load import load_experiment
@@ -262,7 +271,7 @@ def estimate(
     if any(exam.prefilter for exam in loaded.exams.values()):
         print("note: the prefilter is not in it, and its exam is counted as if every item were kept")
     for name, group in loaded.groups.items():
-        if group.protocol == "peer_examination":
+        if not rehearsed(group.protocol):
             print(f"note: group {name} is not in it: what peers ask depends on the questions that they write")
     if any(candidate.recipe for candidate in loaded.candidates.values()):
         print("note: training is not in it; trained candidates are taken to answer as their base does")

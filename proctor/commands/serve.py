@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from proctor.runner.interruption import Interruption
+
 LOOK_EVERY_S = 5.0
 ASK_SLURM_EVERY_S = 15.0
 """How often it is looked whether a stage still needs the server; in a job, where SLURM is asked, less often."""
@@ -58,7 +60,7 @@ def serve(
     def stop(*_: object) -> None:  # SLURM's warning before the time limit: the job goes back to the queue
         nonlocal asked_to_stop
         asked_to_stop = True
-        raise KeyboardInterrupt
+        raise Interruption
 
     signal.signal(signal.SIGTERM, _as_interrupt)
     signal.signal(signal.SIGUSR1, stop)
@@ -100,4 +102,4 @@ def _say(text: str) -> None:
 
 
 def _as_interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    raise Interruption

@@ -40,14 +40,16 @@ def train(
     from proctor.checks.experiment import check_model
     from proctor.commands.options import key_values, model_spec, refuse_reserved
     from proctor.run_folder.single import check_folder
-    from serving.files import readable, write_jsonl
+    from serving.files import output_folder, readable, write_jsonl
     from serving.model.fingerprint import resolve_model
     from serving.settings import validate
     from training.build import build_candidate, check_candidate
     from training.config import TrainingJob
+    from training.presets import tell_of_reset
 
     settings = key_values(overrides)
     refuse_reserved(settings, RESERVED)
+    tell_of_reset(settings)
     check_folder(out)
     spec = model_spec(base, engine="transformers")
     check_model(spec, "--base")
@@ -73,6 +75,7 @@ def train(
             raise ValueError(f"--out {out} is not empty and holds no candidate; choose another folder")
         if any("items.jsonl" not in entry.name for entry in (out / "exam").glob("*")):
             raise ValueError(f"{out / 'exam'} holds other files than this command's; choose another folder")
+    output_folder(out)
     write_jsonl(file, rows)
     manifest = build_candidate(job, out)
     print(

@@ -19,7 +19,7 @@ from evaluation.protocol import ExamProtocol, GroupProtocol
 from evaluation.run_exam import Report, examine
 from proctor.run_folder.stage import StageFolder
 from proctor.terminal_text import harmless
-from serving.files import read_json, write_jsonl, write_text
+from serving.files import output_folder, read_json, write_jsonl, write_text
 from serving.model.spec import ModelSpec
 from serving.role_engines import Mode
 
@@ -43,6 +43,7 @@ def once(out: Path, inputs: dict[str, Any], body: Callable[[Path, Report], list[
     if finished():
         print("nothing to do: done already")
         return False
+    output_folder(out)
     with folder.lock():
         if finished():  # by another process, meanwhile
             print("nothing to do: done already")

@@ -5,8 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 from collections.abc import Iterator
-from multiprocessing import resource_tracker
 from types import FrameType
+
+
+class Interruption(KeyboardInterrupt):
+    """What a signal raises. A class of its own, for a KeyboardInterrupt itself that arises while Python runs text, as a
+    dataclass is made, say, has Python end by SIGINT at its exit, though it was caught, and the exit code is lost."""
 
 
 @contextlib.contextmanager
@@ -20,17 +24,29 @@ def stop_on_usr1() -> Iterator[None]:
         nonlocal asked
         if not asked:  # a second signal must not disturb the closing
             asked = True
-            raise KeyboardInterrupt
+            raise Interruption
+
+    from multiprocessing import resource_tracker
 
     # The signal may reach all processes of a job: the one that multiprocessing starts for itself inherits deafness.
-    former = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    resource_tracker.ensure_running()
-    signal.signal(signal.SIGUSR1, stop)
+    with held_back():
+        resource_tracker.ensure_running()
+        former = signal.signal(signal.SIGUSR1, stop)
     try:
         yield
     except Exception as error:
         if asked:
-            raise KeyboardInterrupt from error
+            raise Interruption from error
         raise
     finally:
         signal.signal(signal.SIGUSR1, former)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """While open, SIGUSR1 waits, in processes started now, too, until they can listen (proctor/cli.py)."""
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)

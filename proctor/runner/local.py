@@ -16,10 +16,12 @@ from typing import Any
 
 from proctor.run_folder.run import RunFolder
 from proctor.run_folder.stage import StageFolder
+from proctor.runner.interruption import held_back
 from proctor.runner.plan import State, plan, states
 from proctor.terminal_text import harmless
 
 INTERRUPTED = 75
+_ENDED = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGUSR1)
 
 
 class StageFailed(RuntimeError):
@@ -119,13 +121,14 @@ def start_stage(run: RunFolder, name: str, digest: str, devices: Sequence[str] |
     with (folder.path / "log.txt").open("a", encoding="utf-8") as log:
         log.write(f"--- {datetime.now(UTC).isoformat(timespec='seconds')} {name}{shown}\n")
         log.flush()
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments, no shell
-            [sys.executable, "-P", "-m", "proctor.cli", "stage", str(run.path), name, "--digest", digest],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-        )
+        with held_back():
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments, no shell
+                [sys.executable, "-P", "-m", "proctor.cli", "stage", str(run.path), name, "--digest", digest],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+            )
         return Started(name=name, folder=folder, process=process, begin=log.tell(), start=time.monotonic())
 
 
@@ -134,7 +137,7 @@ def conclude(started: Started) -> float:
     name, process, log_path, begin = started.name, started.process, started.log, started.begin
     if process.returncode == 0:
         return time.monotonic() - started.start
-    if process.returncode == INTERRUPTED or process.returncode in (-signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL):
+    if process.returncode == INTERRUPTED or -process.returncode in _ENDED:
         raise StageFailed(
             f"stage {name} was interrupted (exit code {process.returncode}) and can go on: run the same command again\n"
             f"(if nobody ended it, it may have run out of memory; log: {log_path})",

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 from evaluation.exam_set import FrozenExam
 from evaluation.items import Item
 from evaluation.protocol import GroupProtocol
-from evaluation.run_exam import Report, examine, merge
+from evaluation.run_exam import Report, draw_group, examine, merge
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import others, protocol_for
-from proctor.run_folder import places
 from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Shards, Stage, gpus_of
 from serving.model.fingerprint import model_identity, served_as
@@ -29,7 +28,7 @@ def stage(experiment: Experiment, group: str) -> Stage:
     trained = [name for name in members if experiment.candidates[name].recipe is not None]
     models = {name: spec for name, spec in specs.items() if name not in trained}
     models |= others(experiment, group, protocol)
-    items = [] if protocol.assignments() is not None else [places.name_for(experiment, group)]
+    items = [] if protocol.assignments() is not None else [experiment.items_stage(group)]
     return Stage(
         name=name_for(group),
         needs=(*items, *(f"train.{name}" for name in trained)),
@@ -65,7 +64,7 @@ def _held(run: RunFolder, group: str) -> Held:
     own = protocol.assignments()
     if own is not None:
         return Held(protocol, own, FrozenExam(own, frozenset(), [], halved=False))
-    frozen = places.read_items(run, group)
+    frozen = run.items(group)
     return Held(protocol, frozen.part(config.items, config.limit), frozen)
 
 
@@ -109,7 +108,5 @@ def _merge(run: RunFolder, folder: Path, parts: list[Path], group: str) -> list[
 
 
 def _concluded(protocol: GroupProtocol, metrics: dict[str, Any], folder: Path) -> list[str]:
-    from proctor.report.examiner_figures import draw_figures
-
-    drawn = draw_figures(protocol.name, metrics, folder / "figures")
+    drawn = draw_group(protocol, metrics, folder / "figures")
     return ["records.jsonl", "metrics.json", *(f"figures/{name}" for name in drawn)]

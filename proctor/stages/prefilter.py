@@ -11,7 +11,6 @@ from evaluation.items import Item
 from evaluation.kieval.prefilter import Choice, Prefilter, choose
 from evaluation.run_exam import Report
 from proctor.experiment.experiment import Experiment
-from proctor.run_folder import places
 from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Stage, gpus_of
 from serving.files import read_json, write_json, write_jsonl
@@ -32,11 +31,12 @@ def filter_for(experiment: Experiment, exam: str) -> Prefilter:
     """The filter that belongs to an exam. ValueError if its protocol has none."""
     config = experiment.exams[exam]
     protocol: Any = protocols.build(config.protocol, config.options, seed=experiment.seed)
-    if "evaluator" not in protocol.roles or config.protocol != "kieval":
+    if not hasattr(protocol, "prefilter"):
+        able = ", ".join(name for name in protocols.protocols() if hasattr(protocols.protocol(name), "prefilter"))
         raise ValueError(
-            f"exams.{exam}.prefilter: protocol {config.protocol!r} has no validity filter; only kieval has one"
+            f"exams.{exam}.prefilter: protocol {config.protocol!r} has no validity filter; only {able} has one"
         )
-    return Prefilter.of(protocol.options)
+    return protocol.prefilter()  # type: ignore[no-any-return]
 
 
 def stage(experiment: Experiment, exam: str) -> Stage:
@@ -45,7 +45,7 @@ def stage(experiment: Experiment, exam: str) -> Stage:
     evaluator = experiment.role_specs(protocol.roles)["evaluator"]
     return Stage(
         name=name_for(exam),
-        needs=(places.name_for(experiment, exam),),
+        needs=(experiment.items_stage(exam),),
         version=protocol.version,
         config={
             "options": protocol.options.model_dump(mode="json"),
@@ -69,7 +69,7 @@ def _filter(run: RunFolder, folder: Path, report: Report, exam: str) -> list[str
     experiment = run.experiment
     config = experiment.exams[exam]
     protocol = filter_for(experiment, exam)
-    frozen = places.read_items(run, exam)
+    frozen = run.items(exam)
     parts: dict[str, list[Item]] = {}
     for item in frozen.part(config.items):
         parts.setdefault(frozen.half(item.id), []).append(item)

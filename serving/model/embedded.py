@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 from pathlib import Path
+
+from serving.files import whole_folder
 
 NAME = "SmolLM2-135M-Instruct"
 
@@ -42,30 +43,24 @@ def gguf_to_folder(gguf: Path, out: Path) -> Path:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
     try:
-        folder, name = str(gguf.parent), gguf.name
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
-            model = AutoModelForCausalLM.from_pretrained(
-                folder, gguf_file=name, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True)
-            )
-        except Exception as error:  # of many kinds: the file is cut, or transformers does not know its architecture
-            raise ValueError(
-                f"{gguf} can't be converted ({type(error).__name__}: {error}); copy it again, or start from the "
-                "model's safetensors folder"
-            ) from error
-        model.save_pretrained(partial, safe_serialization=True)
-        tokenizer.save_pretrained(partial)
-        try:
-            partial.rename(out)
-        except OSError:  # another process was faster: its result is as good
-            if not (out / "config.json").is_file():
-                raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        with whole_folder(out) as partial:
+            folder, name = str(gguf.parent), gguf.name
+            try:
+                tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
+                model = AutoModelForCausalLM.from_pretrained(
+                    folder, gguf_file=name, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True)
+                )
+            except Exception as error:  # of many kinds: the file is cut, or transformers does not know its architecture
+                raise ValueError(
+                    f"{gguf} can't be converted ({type(error).__name__}: {error}); copy it again, or start from the "
+                    "model's safetensors folder"
+                ) from error
+            model.save_pretrained(partial, safe_serialization=True)
+            tokenizer.save_pretrained(partial)
+    except OSError:  # another process was faster: its result is as good
+        if not (out / "config.json").is_file():
+            raise
     return out
 
 

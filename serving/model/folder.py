@@ -36,6 +36,21 @@ class ModelError(ValueError):
     """A model folder that can't be used; the message says what is wrong and what would be right."""
 
 
+def refuse_links_out(folder: Path) -> None:
+    """ModelError if a link below a folder leads out of it: what it points at would be copied into a folder that people
+    pass on. The hub cache's links from a snapshot to its model's blobs are none of these."""
+    root = folder.resolve()
+    homes = [root]
+    if root.parent.name == "snapshots" and root.parent.parent.name.startswith("models--"):
+        homes.append(root.parent.parent / "blobs")
+    for path in sorted(root.rglob("*")):
+        if path.is_symlink() and not any(path.resolve().is_relative_to(home) for home in homes):
+            raise ModelError(
+                f"{folder / path.relative_to(root)} is a link to {path.resolve()}, outside of its folder; nothing was "
+                "copied. Put the file itself there, if it belongs to the model"
+            )
+
+
 def check_model_folder(folder: Path, *, allow_pickle: bool = False) -> list[Path]:
     """Weight files of a model folder (safetensors). ModelError if it is missing, incomplete or pickled."""
     if not folder.exists():

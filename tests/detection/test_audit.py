@@ -83,7 +83,7 @@ def test_unscorable_texts_are_null_and_counted(tokens, drive):
         records.append(drive(audit_dialogue(text, detectors.build(["loss"])), lambda _, lp=logprobs: tokens(lp))[0])
     assert [record["tokens"] for record in records] == [0, 1, 2, 2]
     assert [record["scores"]["loss"] for record in records] == [None, -1.0, -2.5, None]
-    metrics = summarise(records, seed=0)
+    metrics = summarise(records)
     assert list(metrics) == ["loss"]
     assert (metrics["loss"]["n"], metrics["loss"]["n_members"], metrics["loss"]["n_unscorable"]) == (2, 1, 2)
     assert metrics["loss"]["auc"] == 1.0
@@ -101,19 +101,19 @@ def record(i, label, **scores):
 
 def test_metrics_hold_method_names_only_and_are_corrected_over_all_of_them():
     records = [record(i, i % 2, good=float(i % 2), dull=float(i // 2 % 2)) for i in range(80)]
-    metrics = summarise(records, seed=3)
+    metrics = summarise(records)
     assert list(metrics) == ["good", "dull"]
     assert metrics["good"]["auc"] == 1.0
     assert metrics["dull"]["auc"] == 0.5
     assert metrics["good"]["p_value_adjusted"] == pytest.approx(2 * metrics["good"]["p_value"])
     assert metrics["dull"]["auc_ci"][0] < 0.5 < metrics["dull"]["auc_ci"][1]
     assert json.loads(json.dumps(metrics, allow_nan=False)) == metrics
-    assert summarise(records, seed=3) == metrics
-    assert summarise([], seed=3) == {}
+    assert summarise(records) == metrics
+    assert summarise([]) == {}
 
 
 def test_without_labels_there_are_reasons_instead_of_metrics():
-    metrics = summarise([record(0, None, loss=-1.0), record(1, None, loss=-2.0)], seed=0)
+    metrics = summarise([record(0, None, loss=-1.0), record(1, None, loss=-2.0)])
     assert metrics["loss"]["auc"] is None
     assert metrics["loss"]["p_value_adjusted"] is None
     assert metrics["loss"]["reason"] == "no labelled text with a score"
@@ -121,7 +121,7 @@ def test_without_labels_there_are_reasons_instead_of_metrics():
 
 def test_a_name_that_some_texts_lack_counts_as_unscorable():
     rows = [record(0, 1, a=1.0), record(1, 0, a=0.0, b=1.0)]
-    assert summarise(rows, seed=0)["b"]["n_unscorable"] == 1
+    assert summarise(rows)["b"]["n_unscorable"] == 1
 
 
 def test_score_lines_keep_order_and_characters():

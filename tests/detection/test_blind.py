@@ -53,6 +53,28 @@ def test_texts_without_words():
     assert blind_baseline(blank, seed=0).reason == "the texts have no words"
 
 
+def measured(low, high, **more):
+    return BlindBaseline(auc=(low + high) / 2, auc_ci=(low, high), n=64, n_members=32, **more)
+
+
+def test_fair_needs_evidence():
+    """An AUC of .56 of 32 texts a group was called fair, for its interval holds .5."""
+    unknown = measured(0.42, 0.70)
+    assert unknown.fair is None
+    assert unknown.doubt == "without a model an AUC of up to 0.70 is possible, and 0.60 is the most"
+    assert measured(0.42, 0.60).fair is True
+    assert measured(0.51, 0.60).fair is True  # told from chance, and as good as chance
+    assert measured(0.51, 0.61).fair is False
+    assert measured(0.42, 0.60).doubt == ""
+
+
+def test_halves_drawn_at_random_are_fair_by_design():
+    assert measured(0.51, 0.80, by_design=True).fair is True
+    few = blind_baseline(texts(19), seed=0, by_design=True)
+    assert (few.auc, few.fair) == (None, True)
+    assert blind_baseline(texts(40), seed=0, by_design=True).by_design
+
+
 def test_an_interval_below_chance_is_no_success():
     assert BlindBaseline(auc=0.4, auc_ci=(0.35, 0.45), n=400, n_members=200).fair is True
 

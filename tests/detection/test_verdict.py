@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from detection.blind import BlindBaseline
-from detection.statistics.bootstrap import Difference
+from detection.statistics.gain import Difference
 from detection.verdict import HEADLINE, Finding, decide, verdict
 
 GAIN = Difference(value=0.3, low=0.2, high=0.4, n=400)
@@ -40,6 +40,19 @@ def test_each_condition_is_needed(change, fair, words):
     if words:
         assert found.outcome == "inconclusive"
         assert words in found.reason
+
+
+def test_a_test_that_may_be_unfair_convicts_nobody():
+    blind = BlindBaseline(auc=0.56, auc_ci=(0.42, 0.70), n=64, n_members=32)
+    found = verdict(records(2.0, seed=1), records(0.0, seed=2), blind, seed=0)
+    assert found.outcome == "inconclusive"
+    assert found.reason.endswith(
+        "; but it cannot be told whether the test is fair: without a model an AUC of up to 0.70 is possible, and 0.60 "
+        "is the most"
+    )
+    assert verdict(records(2.0, seed=1), records(0.0, seed=2), replace(blind, by_design=True), seed=0).outcome == (
+        "contaminated"
+    )
 
 
 def test_not_detected_needs_power():

@@ -11,8 +11,7 @@ import pytest
 from evaluation.idgen.duplicates import near_duplicates
 from evaluation.item_analysis.matrix import from_records, read_csv
 from evaluation.items import make_item
-from evaluation.lm_examiner import likert
-from evaluation.lm_examiner import marking as choices
+from evaluation.lm_examiner import marking
 from evaluation.lm_examiner.annotation import read_rankings
 from evaluation.lm_examiner.embeddings import project
 from evaluation.lm_examiner.taxonomy import read_taxonomy
@@ -27,24 +26,24 @@ MARKS = "Accuracy: 3\nCoherence: 3\nFactuality: 3\nComprehensive: 3\n"
 @pytest.mark.parametrize("cut", [False, True])
 def test_long_replies_of_nothing_are_read_at_once(text: str, cut: bool) -> None:
     start = time.perf_counter()  # it was quadratic: minutes
-    assert likert.read_free(text, cut=cut) is None
-    assert choices.read_free(text, cut=cut) is None
+    assert marking.read_free_marks(text, cut=cut) is None
+    assert marking.read_free_choice(text, cut=cut) is None
     assert check_answers("x", text) is None
     assert time.perf_counter() - start < 5
 
 
 def test_marks_and_choices_are_read_as_before() -> None:
-    found = likert.read_free(f"  > * {MARKS}\n\n - **Overall**: 5/5\n")
+    found = marking.read_free_marks(f"  > * {MARKS}\n\n - **Overall**: 5/5\n")
     assert found is not None
     assert found.overall == 5
-    assert likert.read_free(f"{MARKS}Overall: 5 4", cut=True) is not None
-    assert likert.read_free(f"{MARKS}Overall: 55", cut=True) is None
-    assert choices.read_free("\n\n __Choice__: Response 2\n") == 2
+    assert marking.read_free_marks(f"{MARKS}Overall: 5 4", cut=True) is not None
+    assert marking.read_free_marks(f"{MARKS}Overall: 55", cut=True) is None
+    assert marking.read_free_choice("\n\n __Choice__: Response 2\n") == 2
 
 
 @pytest.mark.parametrize("mark", ["9" * 5000, "5/" + "5" * 5000, "5 out of " + "9" * 5000, "7", "0"])
 def test_marks_out_of_range_are_none(mark: str) -> None:
-    assert likert.read_free(f"{MARKS}Overall: {mark}") is None
+    assert marking.read_free_marks(f"{MARKS}Overall: {mark}") is None
 
 
 def test_numbers_of_thousands_of_digits() -> None:
@@ -83,7 +82,9 @@ def test_a_maximum_that_is_no_number(tmp_path: Path, best: str) -> None:
 def test_a_question_ranked_twice_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "rankings.csv"
     file.write_text("item_id,ranking\nx,2>1\nx,1>2\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"rankings.csv:3, column item_id: the item 'x' stands twice"):
+    with pytest.raises(
+        ValueError, match=r"rankings.csv:3, column item_id: the item 'x' is repeated; it stands at .*rankings.csv:2"
+    ):
         read_rankings(file, {"x": 2})
     file.write_text(f"item_id,ranking\nx,{'9' * 5000}>1\n", encoding="utf-8")
     with pytest.raises(ValueError, match="is no ranking; it must be like"):

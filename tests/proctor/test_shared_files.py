@@ -152,7 +152,7 @@ def test_a_matplotlibrc_changes_no_figure(tmp_path: Path, monkeypatch: pytest.Mo
     import matplotlib
 
     from evaluation.show.plate import look, save
-    from proctor.report.figures.win_rates import plate
+    from evaluation.show.win_rates import win_rates as plate
 
     def drawn(folder: Path) -> bytes:
         with look():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from serving.engines.scripted_engine import ScriptedBackend
 from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 from tests.serving.serving_models import save_model
+from tests.serving.shared_node import Impostor
 
 
 @pytest.fixture
@@ -77,3 +78,12 @@ def spy(trace: list[tuple[str, list[Any]]]) -> Callable[..., SpyEngine]:
 @pytest.fixture
 def scripted() -> ModelSpec:
     return ModelSpec(path="scripted", engine="scripted")
+
+
+@pytest.fixture(autouse=True)
+def _no_impostor_stays() -> Iterator[None]:
+    yield
+    while Impostor.all:
+        process = Impostor.all.pop()
+        process.kill()
+        process.communicate()

@@ -57,7 +57,7 @@ def test_a_server_that_does_not_start_says_why(tiny: Path, tmp_path: Path, monke
     server = Server({"m": ModelSpec(path=str(tiny), engine="server")}, tmp_path / "serving", say=lambda text: None)
     (tmp_path / "serving").mkdir()
     (tmp_path / "serving" / "m.log").write_text("ValueError: of yesterday\n")
-    monkeypatch.setattr(server_process, "START_LIMIT", 20.0)
+    monkeypatch.setattr(server_process, "START_LIMIT", 90.0)
     code = f"print({TRACEBACK + POINTER + INFO!r}); raise SystemExit(1)"
     monkeypatch.setattr(server, "command", lambda where: [sys.executable, "-c", code])
     with pytest.raises(EngineError, match=r"ended while it started: ValueError: No available memory .*m\.log\)$"):

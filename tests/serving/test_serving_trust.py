@@ -5,97 +5,43 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import socket
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from serving import server_process
 from serving.client import Client
-from serving.endpoint import Endpoint, key_file, read_endpoint, read_key, write_key
+from serving.endpoint import key_file, read_endpoint, read_key, write_key
 from serving.engines.base import EngineError
 from serving.engines.server_engine import ServerEngine
-from serving.ledger import Ledger
-from serving.model.fingerprint import fingerprint, versions_for
+from serving.model.fingerprint import fingerprint
 from serving.model.spec import ModelSpec
 from serving.proof import Unproven, new_key
-from serving.records import Request, Sampling
-from serving.role_engines import Cast
 from serving.server_process import Server
-from tests.serving.ask_server import QUESTION, ask
 from tests.serving.impostor import OTHER_USER
+from tests.serving.shared_node import Impostor, as_other_user, ask, lay_endpoint, ledger_text
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed (it comes with vllm: 'proctor[gpu]' or 'proctor[cpu]')")
 
 
 @pytest.fixture
 def spec(tiny: Path, tmp_path: Path) -> ModelSpec:
-    return ModelSpec(path=str(tiny), engine="server", endpoint=str(tmp_path / "serving" / "m.json"), patience=5.0)
+    return ModelSpec(path=str(tiny), engine="server", endpoint=str(tmp_path / "serving" / "m.json"), patience=60.0)
 
 
 @pytest.fixture
 def server(spec: ModelSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Our watch over a child, which is a small server behind the guard instead of vLLM's; not started."""
     made = Server({"m": spec}, tmp_path / "serving", say=lambda text: None)
-    monkeypatch.setattr(server_process, "START_LIMIT", 20.0)
+    monkeypatch.setattr(server_process, "START_LIMIT", 90.0)
     module = [sys.executable, "-m", "tests.serving.small_server", made.fingerprints["m"]]
     monkeypatch.setattr(made, "command", lambda where: [*module, *where])
     yield made
     made.stop()
-
-
-class Impostor:
-    """Another user's program that listens on a port: uid 65534 where the tests are root's, else our own."""
-
-    def __init__(self, name: str, host: str = "127.0.0.1", port: int = 0, before: tuple[str, ...] = ()) -> None:
-        command = [*before, sys.executable, "-m", "tests.serving.impostor", host, str(port), name]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        self.port = int(self.process.stdout.readline())
-
-    def heard(self) -> str:
-        """All that it was told; ends it."""
-        time.sleep(0.2)
-        self.process.terminate()
-        return self.process.communicate(timeout=20)[0]
-
-
-def as_other_user(code: str) -> str:
-    """What another user's Python prints. Skips where there is none to be."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to act as another user")
-    drop = f"import os; os.setgroups([]); os.setgid({OTHER_USER}); os.setuid({OTHER_USER})"
-    done = subprocess.run(
-        [sys.executable, "-c", f"import socket\n{drop}\n{code}"], capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def ledger_text(folder: Path) -> str:
-    return "".join(file.read_text() for file in folder.glob("*.jsonl"))
-
-
-def lay_endpoint(spec: ModelSpec, url: str, key: str) -> Path:
-    """The files of a server that is (or was) at ``url``."""
-    file = ServerEngine.file(spec)
-    file.parent.mkdir(mode=0o700, exist_ok=True)
-    write_key(key_file(file), key)
-    Endpoint(
-        url=url,
-        fingerprint=fingerprint(spec, mode="fast", device="cpu x2"),
-        mode="fast",
-        device="cpu x2",
-        versions=versions_for(spec),
-    ).write(file)
-    return file
 
 
 def test_a_judge_on_a_unix_socket_is_its_owners_alone(server: Server, spec: ModelSpec, tmp_path: Path) -> None:
@@ -170,10 +116,8 @@ def test_a_server_that_died_while_its_port_answers_is_not_started_again(
     port = int(server.url.rpartition(":")[2].partition("/")[0])
     impostor = Impostor(server.fingerprints["m"], port=port)
     # a stage, in the moment before this is seen
-    other = Request(prompt="Another question", sampling=Sampling(max_tokens=7))
-    refused = pytest.raises(EngineError, match=r"is not the server of .*challenge is wrong\. Nothing was sent to it")
-    with Cast({"judge": spec}, ledger=Ledger(tmp_path / "ledger"), mode="fast") as cast, refused:
-        cast.answer("judge", [other])
+    with pytest.raises(EngineError, match=r"is not the server of .*challenge is wrong\. Nothing was sent to it"):
+        ask(spec, tmp_path / "ledger", "Another question")
     with pytest.raises(EngineError, match=r"the server died .*another program answers"):
         server.watch(lambda: False, every=0.01)
     assert not list((tmp_path / "serving").glob("*.key"))
@@ -197,6 +141,25 @@ def test_a_server_that_came_back_has_another_key(server: Server, spec: ModelSpec
     assert read_key(key_file(ServerEngine.file(spec))) != first
     assert not Path(url.removeprefix("unix:")).exists()
     assert ask(spec, tmp_path / "ledger") == "true answer"
+
+
+def test_what_a_killed_server_left_is_removed_and_nothing_else(server: Server, spec: ModelSpec, tmp_path: Path) -> None:
+    """An endpoint file may come from anywhere: the socket that it names is looked for in our folder alone."""
+    precious = tmp_path / "server-00000000.sock"
+    precious.touch()
+    file = lay_endpoint(spec, f"unix:{tmp_path}/serving/../server-00000000.sock", new_key())
+    left = file.parent / "server-00000001.sock"
+    left.touch()
+    server.start()
+    assert precious.exists()
+    assert left.exists()
+    lay_endpoint(spec, f"unix:{left}", new_key())
+    file.write_text(file.read_text().replace('"ended": false', '"ended": true'))
+    server.stop()
+    server.start()
+    assert not left.exists()
+    file.write_text("{")
+    server.stop()
 
 
 def test_an_answer_without_proof_is_no_answer(server: Server) -> None:
@@ -251,69 +214,3 @@ def test_a_key_is_only_read_from_its_place_and_of_its_form(spec: ModelSpec, tmp_
         os.chown(key_file(file), OTHER_USER, OTHER_USER)
         with pytest.raises(ValueError, match=f"belongs to user {OTHER_USER}, not to you"):
             ask(spec, tmp_path / "ledger")
-
-
-# over the network
-
-
-@pytest.fixture
-def network() -> Iterator[tuple[str, str]]:
-    """Two network namespaces with a cable between them: 10.203.7.1 and 10.203.7.2."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("needs root and iproute2's ip, for network namespaces")
-    names = (f"proctor-a{os.getpid()}", f"proctor-b{os.getpid()}")
-    cables = (f"pa{os.getpid()}", f"pb{os.getpid()}")
-    made = subprocess.run(["ip", "netns", "add", names[0]], capture_output=True, text=True)
-    if made.returncode:
-        pytest.skip(f"network namespaces can't be made here: {made.stderr.strip()}")
-    try:
-        run("ip", "netns", "add", names[1])
-        run("ip", "link", "add", cables[0], "type", "veth", "peer", "name", cables[1])
-        for number, (name, cable) in enumerate(zip(names, cables, strict=True), 1):
-            run("ip", "link", "set", cable, "netns", name)
-            run("ip", "-n", name, "addr", "add", f"10.203.7.{number}/24", "dev", cable)
-            run("ip", "-n", name, "link", "set", cable, "up")
-            run("ip", "-n", name, "link", "set", "lo", "up")
-        yield names
-    finally:
-        for name in names:
-            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
-
-
-def run(*command: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-
-
-def test_a_judge_on_another_machine_proves_itself_first(
-    network: tuple[str, str], spec: ModelSpec, tmp_path: Path
-) -> None:
-    here, there = network
-    within = {name: ("ip", "netns", "exec", name) for name in network}
-    name, key = fingerprint(spec, mode="fast", device="cpu x2"), new_key()
-
-    def asked(which: str) -> str:
-        command = [*within[here], sys.executable, "-m", "tests.serving.ask_server", spec.model_dump_json()]
-        done = subprocess.run([*command, str(tmp_path / which)], capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
-
-    small = [*within[there], sys.executable, "-m", "tests.serving.small_server", name, "--host", "10.203.7.2"]
-    environment: dict[str, Any] = {**os.environ, "VLLM_API_KEY": key}
-    server = subprocess.Popen([*small, "--port", "4711"], env=environment)
-    try:
-        lay_endpoint(spec, "http://10.203.7.2:4711/v1", key)
-        assert asked("ledger") == "true answer"
-    finally:
-        server.kill()
-        server.wait()
-    impostor = Impostor(name, "10.203.7.2", 4711, within[there])
-    said = asked("forged")
-    heard = impostor.heard()
-    assert "EngineError" in said
-    assert "Nothing was sent to it. Another user's program may have taken the server's place" in said
-    assert "GET /health" in heard
-    assert key not in heard
-    assert "prompt" not in heard
-    assert QUESTION in ledger_text(tmp_path / "ledger")
-    assert ledger_text(tmp_path / "forged") == ""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.idgen.estimators import difficulty
 from evaluation.idgen.estimators.rows import Row
-from evaluation.statistics import bootstrap_mean
+from evaluation.statistics import mean_of
 
 
 class Estimator(Protocol):
@@ -29,7 +29,7 @@ def validate(
     """Each row predicted by an estimator that has not seen it; every mean, too, is of the other folds.
 
     ``accuracy`` and ``majority`` (the most frequent label of the other folds) over all rows, ``gain`` their paired
-    difference with its 95% bootstrap interval; ``spearman`` of expected label and label; ``difficulty`` {spearman,
+    difference with its 95% interval; ``spearman`` of expected label and label; ``difficulty`` {spearman,
     pearson, mean_absolute_error, by_mean: the error of predicting the mean}. Correlations are None where a side is
     constant.
 
@@ -56,14 +56,13 @@ def validate(
         mean[part] = np.mean([row.difficulty for row in seen if row.difficulty is not None])
     right, by_majority = predicted == labels, majority == labels
     gain = right.astype(float) - by_majority.astype(float)
-    interval = bootstrap_mean(gain.tolist(), seed=seed)
+    gained = mean_of(gain.tolist(), seed=seed, scale=(-1.0, 1.0))
     return {
         "n": len(rows),
         "folds": folds,
         "accuracy": float(right.mean()),
         "majority": float(by_majority.mean()),
-        "gain": float(gain.mean()),
-        "gain_interval": None if interval is None else list(interval),
+        **gained.to_json("gain", "gain_interval"),
         "spearman": _spearman(expected, labels),
         "difficulty": {
             "spearman": _spearman(hard, hardness),

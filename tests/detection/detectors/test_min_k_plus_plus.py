@@ -31,6 +31,16 @@ def test_without_spread_the_score_is_zero():
         assert set(DETECTOR.scores(part).values()) == {0.0}
 
 
+@pytest.mark.parametrize("broken", ["logprobs", "means", "stds"])
+@pytest.mark.parametrize("sigma", [1.0, 0.0])
+def test_a_token_that_is_not_a_number_leaves_the_text_without_a_score(broken, sigma):
+    """It had z = 0, above any ordinary token."""
+    columns = {"logprobs": [-1.0, -2.0], "means": [-1.0, -1.5], "stds": [sigma, sigma]}
+    columns[broken][1] = math.nan
+    scores = DETECTOR.scores(Part(suffix="", text="", **columns))
+    assert all(map(math.isnan, scores.values()))
+
+
 def test_the_lowest_k_are_chosen_after_standardising():
     # z = (-2, -1, 0, 1, -3): the most improbable token (-9) is what its flat distribution leads one to expect
     part = Part(

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from detection.method import Context, Text
 from detection.sets import build
-from detection.sets.guided import bootstrap_p
+from evaluation.statistics import sign_flip
 
 
 def run(drive, values, labels=None, **options):
@@ -19,7 +20,7 @@ def run(drive, values, labels=None, **options):
 
 def test_a_gain_everywhere_has_the_least_p(drive):
     figures = run(drive, [0.1, 0.3] * 5)
-    assert figures["p_value"] == 1 / 10_001
+    assert figures["p_value"] == 1 / 2**10  # one of all ways to flip ten signs is as extreme
     assert figures["mean"] == pytest.approx(0.2)
     assert (figures["n"], figures["n_unscorable"], figures["resamples"]) == (10, 0, 10_000)
 
@@ -30,22 +31,29 @@ def test_no_gain_and_a_loss_have_p_one(drive):
 
 
 def test_gains_that_cancel_lie_in_the_middle(drive):
-    # A resample of five +0.1 and five -0.1 is a binomial of 10 fair draws: P(mean <= 0) = 1/2 + C(10, 5) / 2^11 = 0.623
+    # Ten fair signs: P(mean >= 0) = 1/2 + C(10, 5) / 2^11 = 0.623
     p = run(drive, [0.1, -0.1] * 5)["p_value"]
-    assert p == pytest.approx(0.5 + 252 / 2**11, abs=0.015)
+    assert p == pytest.approx(0.5 + 252 / 2**11)
     assert p == run(drive, [0.1, -0.1] * 5)["p_value"]
 
 
 def test_one_loss_among_ten():
-    # Only the loss drawn at least 5 times in 10 makes the mean 0 or less: P(Binomial(10, 1/10) >= 5) = 0.001635
-    p = bootstrap_p([0.1] * 9 + [-0.1], seed=0, resamples=200_000)
-    assert p == pytest.approx(0.001635, abs=0.0004)
+    # As extreme are at most one minus among ten signs: 11 of 2^10 ways. Resampled instances made it 0.0016.
+    values = [0.1] * 9 + [-0.1]
+    assert sign_flip(values, seed=0, alternative="greater") == pytest.approx(11 / 2**10)
+    assert sign_flip(values, seed=0, alternative="greater", resamples=1_000) == pytest.approx(11 / 2**10, abs=0.01)
+
+
+def test_the_test_of_noise_keeps_its_level(drive):
+    rng = np.random.default_rng(4)
+    p_values = [run(drive, rng.exponential(size=10) - 1)["p_value"] for _ in range(200)]
+    assert np.mean(np.array(p_values) <= 0.05) <= 0.09
 
 
 def test_known_non_members_are_the_control(drive):
     figures = run(drive, [0.2] * 10 + [-0.4, 0.0, math.nan], [1] * 10 + [0, 0, 0])
     assert (figures["n"], figures["non_member_n"]) == (10, 2)
-    assert figures["p_value"] == 1 / 10_001
+    assert figures["p_value"] == 1 / 2**10
     assert figures["non_member_mean"] == pytest.approx(-0.2)
 
 

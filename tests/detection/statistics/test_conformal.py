@@ -47,20 +47,20 @@ def test_p_values_of_non_members_are_uniform():
 def test_without_labels_metrics_hold_the_distribution_and_the_comparison():
     rows = [record(i, None, loss=-float(i)) for i in range(5)]
     known = [record(i, 0, loss=-10.0 - i) for i in range(39)]
-    metrics = summarise(rows, 0, known)["loss"]
+    metrics = summarise(rows, known)["loss"]
     assert (metrics["auc"], metrics["p_value_adjusted"], metrics["n"]) == (None, None, 0)
     assert metrics["reason"] == "no labelled text with a score"
     assert (metrics["mean"], metrics["quartiles"]) == (-2.0, [-4.0, -3.0, -2.0, -1.0, 0.0])
     assert metrics["conformal"] == {"n_reference": 39, "n": 5, "least": 0.025, "n_at_5": 5, "n_flagged": 5}
     lines = [json.loads(line) for line in score_lines(rows, known)]
     assert lines[0] == {"id": 0, "scores": {"loss": 0.0}, "conformal": {"loss": 0.025}}
-    assert "conformal" not in summarise(rows, 0)["loss"]
+    assert "conformal" not in summarise(rows)["loss"]
     assert next(json.loads(line) for line in score_lines(rows)) == {"id": 0, "scores": {"loss": 0.0}}
 
 
 def test_labelled_texts_have_no_conformal_p_values():
     rows = [record(i, i % 2, loss=-float(i)) for i in range(6)]
-    assert "conformal" not in summarise(rows, 0)["loss"]
+    assert "conformal" not in summarise(rows)["loss"]
     assert all("conformal" not in json.loads(line) for line in score_lines(rows))
 
 
@@ -74,7 +74,7 @@ def test_labelled_texts_have_no_conformal_p_values():
     ],
 )
 def test_three_texts(labels, reason):
-    metrics = summarise([record(i, label, loss=-1.0 - i) for i, label in enumerate(labels)], 0)["loss"]
+    metrics = summarise([record(i, label, loss=-1.0 - i) for i, label in enumerate(labels)])["loss"]
     assert metrics.get("reason") == reason
     assert metrics["mean"] == -2.0
     if reason is None:
@@ -85,7 +85,7 @@ def test_three_texts(labels, reason):
 
 
 def test_unscorable_texts_only():
-    metrics = summarise([record(i, i % 2, loss=None) for i in range(3)], 0)["loss"]
+    metrics = summarise([record(i, i % 2, loss=None) for i in range(3)])["loss"]
     assert (metrics["n"], metrics["n_unscorable"], metrics["mean"], metrics["quartiles"]) == (0, 3, None, None)
 
 
@@ -97,7 +97,7 @@ def test_ten_thousand_texts_take_seconds():
     words = [f"w{j}" for j in range(500)]
     texts = [Text(id=i, text=" ".join(rng.choice(words, 20)), label=label) for i, label in enumerate(labels)]
     began = time.perf_counter()
-    metrics = summarise(rows, 0)
+    metrics = summarise(rows)
     lines = list(score_lines(rows))
     assert time.perf_counter() - began < 20
     began = time.perf_counter()

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluation import benchmarks
-from evaluation.asking.form import MOST_BRACES
 from evaluation.benchmarks import arrow
-from evaluation.kieval.free_text import parse_free
 from tests.fixtures.odd_benchmarks import odd_benchmarks
 
 
@@ -71,20 +69,3 @@ def test_a_table_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch
     monkeypatch.setattr(arrow, "MOST_ROWS", 39)
     with pytest.raises(ValueError, match="there are more than 39 rows"):
         benchmarks.read("table", tmp_path / "t.parquet")
-
-
-@pytest.mark.parametrize("text", ['{"a":' * 20_000, '{"a":"' * 20_000, "{" * 100_000, '{"x": 3, ' * 20_000])
-def test_verdict_readers_are_not_quadratic(text: str) -> None:
-    from evaluation.asking.verdict import RATING
-
-    begin = time.monotonic()
-    assert parse_free(text) is None
-    assert RATING.parse_free(text) is None
-    assert RATING.parse_free("x" * 100_000 + " ", cut=True) is None
-    assert time.monotonic() - begin < 5
-
-
-def test_a_verdict_among_braces_is_read() -> None:
-    good = '{"accuracy": {"comment": "", "score": 3}}'
-    assert parse_free("{" * (MOST_BRACES - 10) + good + "\nOverall: 3") is not None
-    assert parse_free("{" * 10 + "\nOverall: 3") is not None

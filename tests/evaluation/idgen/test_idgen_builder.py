@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from evaluation.builders_registry import build
+from evaluation.asking.form import Fields
 from evaluation.idgen import references, strategies
-from evaluation.idgen.asking import Form
 from evaluation.idgen.checking import repair
 from evaluation.items import Item, make_item
 from evaluation.protocol import Built
+from evaluation.registry import build_builder as build
 from serving.records import Ask, Completion
 from tests.evaluation.exam_driver import drive, said
 
@@ -319,7 +319,7 @@ def test_hostile_questions_stay_quotations() -> None:
 
 
 def test_a_form_of_a_verdict() -> None:
-    form = Form(fields={"comment": 3, "mark": (0, 1), "word": ("a", "bc")})
+    form = Fields({"comment": 3, "mark": (0, 1), "word": ("a", "bc")})
     assert form.parse('{"comment": "x", "mark": 1, "word": "a"}') == {"comment": "x", "mark": 1, "word": "a"}
     broken = [
         '{"comment": "x", "mark": true, "word": "a"}',

@@ -199,11 +199,11 @@ def test_any_other_item_is_one_turn_with_its_key_for_a_reference(item: Item) -> 
 
 def test_settings_reach_the_requests() -> None:
     asks, _ = sit(question(), comment_length=24, candidate_tokens=12)
-    assert [ask.sampling.max_tokens for ask in asks] == [12, 12, RATING.tokens(24), RATING.tokens(24)]
+    assert [ask.sampling.max_tokens for ask in asks] == [12, 12, RATING.fields(24).tokens(), RATING.fields(24).tokens()]
     assert [ask.sampling.temperature for ask in asks] == [0.0] * 4
     assert [ask.sampling.seed for ask in asks] == [0] * 4
     assert asks[0].schema is None
-    assert asks[2].schema == asks[3].schema == RATING.schema(24)
+    assert asks[2].schema == asks[3].schema == RATING.fields(24).schema()
     assert "at most 24 characters" in text_of(asks[2])
     replies = scripted(candidate=[said("r")], evaluator=[said("Fine.\nRating: 7")])
     free, record = sit(question(), replies, verdict="free")
@@ -356,7 +356,7 @@ def test_summary() -> None:
 
     summary = MTBench(MTBenchOptions(), seed=1).summarise(json.loads(json.dumps([good, second, unscored])))
     assert (summary["n"], summary["score"]) == (3, pytest.approx((5.5 + 2) / 2))
-    assert summary["score_interval"] == pytest.approx([2, 5.5])
+    assert summary["score_interval"] == pytest.approx([1, 10])  # two items say next to nothing
     assert (summary["verdicts"], summary["missing_verdicts"], summary["unscored"]) == (3, 3, 1)
     assert (summary["empty_replies"], summary["cut_replies"], summary["reference_guided"]) == (1, 1, 2)
     assert (summary["turns"]["1"]["mean"], summary["turns"]["1"]["n"]) == (5.0, 2)

@@ -101,7 +101,7 @@ def test_every_turn_is_compared_in_both_orders(write: Write) -> None:
         "Turn 2. Assistant A:\n| BASE 2\n\nTurn 2. Assistant B:\n| REPLY\n\n"
         "Compare the two replies of turn 2: say how they differ, then choose."
     )
-    assert asks[2].schema == CHOICE.schema(300)
+    assert asks[2].schema == CHOICE.fields(300).schema()
 
 
 def test_all_orders_are_asked_for_together(write: Write) -> None:
@@ -319,7 +319,12 @@ def test_summary(write: Write) -> None:
     assert summary["orders"]["candidate_first"]["win_rate"] == pytest.approx(2 / 4)
     assert summary["orders"]["baseline_first"]["win_rate"] == pytest.approx(1 / 3)
     assert summary["orders"]["baseline_first"]["n"] == 3
-    assert summary["categories"]["law"] == {"win_rate": 0.0, "interval": [0.0, 0.0], "n": 1}
+    assert summary["categories"]["law"] == {
+        "win_rate": 0.0,
+        "interval": None,
+        "interval_note": "1 of 1 at the floor: up to 98 % may lie elsewhere",
+        "n": 1,
+    }
     assert summary["categories"]["physics"]["win_rate"] == 0.75
     assert summary["turns"]["1"]["n"] == 3
     assert "length_control" not in summary
@@ -336,7 +341,8 @@ def test_two_turns_count_as_one_item(write: Write) -> None:
     _, record = compare(question(), baseline, judged("A", "B", "tie", "tie"))
     assert [turn["result"] for turn in record["turns"]] == ["win", "tie"]
     summary = build("pairwise", {"baseline": str(baseline)}, seed=0).summarise([record])
-    assert (summary["win_rate"], summary["win_rate_interval"]) == (0.75, [0.75, 0.75])
+    assert (summary["win_rate"], summary["win_rate_interval"]) == (0.75, None)
+    assert summary["win_rate_interval_note"] == "1 of 1 at 0.75: up to 98 % may lie elsewhere"
     assert (summary["turns"]["1"]["win_rate"], summary["turns"]["2"]["win_rate"]) == (1.0, 0.5)
     assert summary["orders"]["candidate_first"]["win_rate"] == 0.75
 

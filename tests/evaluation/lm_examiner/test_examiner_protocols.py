@@ -13,10 +13,12 @@ from evaluation.lm_examiner.answering import exemplars
 from evaluation.lm_examiner.levels import source_id
 from evaluation.lm_examiner.marks import few_shot_gain
 from evaluation.lm_examiner.peer_examination import PeerExamination
+from evaluation.lm_examiner.peer_summary import self_preference
 from evaluation.lm_examiner.ranking_exam import Ranking
 from evaluation.lm_examiner.style_bias import StyleBias
-from evaluation.registry import build, checked_options
+from evaluation.registry import build
 from serving.records import Ask, Completion
+from serving.settings import checked_options
 from tests.evaluation.exam_driver import drive, said
 
 Reply = Callable[[Ask], Completion]
@@ -157,7 +159,7 @@ def test_few_shot_gain_is_the_mean_of_ratios() -> None:
 
 def ranked(schedule: str, choose: Callable[[str, str], int], names: Sequence[str] = ("a", "b", "c")) -> Any:
     """Ranking of candidates that answer with their names; choose(first, second) is 1 or 2."""
-    exam = Ranking(checked_options("ranking", Ranking, {"schedule": schedule}), candidates=names, seed=1)
+    exam = Ranking(checked_options("ranking", Ranking.Options, {"schedule": schedule}), candidates=names, seed=1)
 
     def reply(ask: Ask) -> Completion:
         if ask.role != "examiner":
@@ -203,21 +205,23 @@ def test_merge_sort_asks_less_than_all_pairs() -> None:
 
 
 def test_names_of_a_group_are_checked() -> None:
-    options = checked_options("ranking", Ranking, {})
+    options = checked_options("ranking", Ranking.Options, {})
     for names, message in ((["a"], "at least 2"), (["a", "a"], "repeated"), (["a", "examiner"], "taken")):
         with pytest.raises(ValueError, match=message):
             Ranking(options, candidates=names, seed=0)
     with pytest.raises(ValueError, match=r"ranking\.plain: 'z' is no model that answers; a, b do"):
-        Ranking(checked_options("ranking", Ranking, {"plain": ["z"]}), candidates=["a", "b"], seed=0)
+        Ranking(checked_options("ranking", Ranking.Options, {"plain": ["z"]}), candidates=["a", "b"], seed=0)
     with pytest.raises(ValueError, match="at least 3"):
-        PeerExamination(checked_options("peer_examination", PeerExamination, {}), candidates=["a", "b"], seed=0)
+        PeerExamination(checked_options("peer_examination", PeerExamination.Options, {}), candidates=["a", "b"], seed=0)
 
 
 def peers(choose: Callable[[str, str, str], int], **options: Any) -> tuple[Any, Any, list[Any], list[Ask]]:
     """Peers that mark a's answers 5 and the others' 4, but c, which gives everybody 3. choose(judge, first, second)."""
     names = options.pop("names", "abc")
     given = {"domains": 2, "questions": 2, **options}
-    exam = PeerExamination(checked_options("peer_examination", PeerExamination, given), candidates=list(names), seed=3)
+    exam = PeerExamination(
+        checked_options("peer_examination", PeerExamination.Options, given), candidates=list(names), seed=3
+    )
 
     def reply(ask: Ask) -> Completion:
         shown = [line.removeprefix("| answer of ") for line in text(ask).split("\n") if line.startswith("| answer")]
@@ -287,18 +291,40 @@ def test_with_cross_judge_everybody_judges_every_question_but_not_itself() -> No
     assert metrics["pairwise"]["combined"]["examiners_of_pair"][2] == [2, 2, 0, 2]
 
 
-def test_self_preference_is_own_marks_less_the_others() -> None:
+def test_self_preference_is_own_marks_less_the_others_less_leniency() -> None:
     _, metrics, records, _ = peers(by_name, own_answers=True)
     assert metrics["full_marks"]["a"]["a"] is None
     found = metrics["self_preference"]
-    # a marks itself 5; b marks it 5, c 3. b marks itself 4; a 4, c 3. c marks itself 3; a and b 4
-    assert [found[name]["difference"] for name in "abc"] == [1.0, 0.5, -1.0]
-    assert found["a"]["n"] == 4
+    # Own answers: a marks itself 5, b 5, c 3; b marks itself 4, a 4, c 3; c marks itself 3, a and b 4: 1, .5, -1 above.
+    # Others' answers, without their authors: a gives b's 1 more than c, c's as much as b; b gives a's 2 more than c,
+    # c's as much as a; c gives a's 2 less than b, b's 1 less than a: leniency .5, 1, -1.5.
+    assert [found[name]["leniency"] for name in "abc"] == [0.5, 1.0, -1.5]
+    assert [found[name]["difference"] for name in "abc"] == [0.5, -0.5, 0.5]
+    assert (found["a"]["n"], found["a"]["n_leniency"]) == (4, 8)
     assert all(set(record["questions"][0]["answers"]) == set("abc") for record in records)
 
 
+def rated(given: Callable[[str, str], int]) -> list[dict[str, Any]]:
+    """Two questions by each of four authors, who all answer; given(judge, author): the mark of the author's answer."""
+    return [
+        {
+            "examiner": author,
+            "questions": [{"marks": {author: {j: {"overall": given(j, author)} for j in "abcd"}}} for _ in range(2)],
+        }
+        for author in "abcd"
+    ]
+
+
+def test_a_judge_that_is_merely_lenient_prefers_nobody() -> None:
+    found = self_preference(rated(lambda judge, author: 3 + (judge == "a")), "abcd")
+    assert found["a"]["own"] - found["a"]["others"] == 1.0  # what was taken for self-preference
+    assert [found[name]["difference"] for name in "abcd"] == pytest.approx([0.0] * 4)
+    found = self_preference(rated(lambda judge, author: 3 + (judge == author == "a")), "abcd")
+    assert found["a"]["difference"] == 1.0
+
+
 def test_style_bias_compares_the_original_with_its_rewrite() -> None:
-    exam = StyleBias(checked_options("style_bias", StyleBias, {}), candidates=["e", "f"], seed=1)
+    exam = StyleBias(checked_options("style_bias", StyleBias.Options, {}), candidates=["e", "f"], seed=1)
     same = iter(["same", "same", "different"])
 
     def reply(ask: Ask) -> Completion:
@@ -323,7 +349,7 @@ def test_style_bias_compares_the_original_with_its_rewrite() -> None:
     assert metrics["examiners"]["f"]["inconsistency"] == 1.0
     assert metrics["all_pairs"]["examiners"]["e"]["n"] == 3
     with pytest.raises(ValueError, match="taken"):
-        StyleBias(checked_options("style_bias", StyleBias, {}), candidates=["writer"], seed=1)
+        StyleBias(checked_options("style_bias", StyleBias.Options, {}), candidates=["writer"], seed=1)
 
 
 def test_levels_of_a_benchmark_and_the_pilot() -> None:

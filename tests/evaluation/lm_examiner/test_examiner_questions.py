@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from evaluation.items import make_item
-from evaluation.lm_examiner.levels import level_of, read_level, read_levels, shares, source_id
+from evaluation.lm_examiner.levels import LEVEL_FORM, level_of, read_levels, shares, source_id
 from evaluation.lm_examiner.questions import find_questions, question_word, rouge_l, sift
 from evaluation.lm_examiner.taxonomy import draw_domains, read_taxonomy
+from tests.evaluation.exam_driver import said
 
 TEN = "\n".join(f"{n}. What is the {word} of a cell?" for n, word in enumerate("abcdefghij", 1))
 
@@ -161,12 +162,10 @@ def test_a_broken_taxonomy_is_named(write_text: Callable[[str, str], Path], tree
 
 
 def test_levels_are_read_and_never_guessed() -> None:
-    assert read_level('{"level": "analysis"}') == "analysis"
-    assert read_level('{"level": "recall"}') is None
-    assert read_level('{"level": "anal') is None
-    assert read_level("[1]") is None
-    assert read_level("It is Memorisation.", structured=False) == "memorization"
-    assert read_level("memorization or analysis", structured=False) is None
+    assert LEVEL_FORM.read(said('{"level": "analysis"}')) == "analysis"
+    assert LEVEL_FORM.read(said('{"level": "recall"}')) is None
+    assert LEVEL_FORM.read(said('{"level": "anal')) is None
+    assert LEVEL_FORM.read(said("[1]")) is None
 
 
 def test_a_level_travels_with_the_item(write_text: Callable[[str, str], Path]) -> None:

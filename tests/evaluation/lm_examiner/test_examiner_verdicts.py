@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from evaluation.lm_examiner import likert
-from evaluation.lm_examiner import marking as choices
+from evaluation.lm_examiner import marking
 
 FULL = {"accuracy": 3, "coherence": 3, "factuality": 3, "comprehensiveness": 3, "overall": 5}
 LINES = "accuracy: 3\ncoherence: 2\nfactuality: 3\n{}: 1\noverall: 4"
@@ -15,7 +14,7 @@ LINES = "accuracy: 3\ncoherence: 2\nfactuality: 3\n{}: 1\noverall: 4"
 
 @pytest.mark.parametrize("name", ["comprehensive", "comprehensiveness", "Comprehensiveness score"])
 def test_five_lines(name: str) -> None:
-    read = likert.read_free(LINES.format(name))
+    read = marking.read_free_marks(LINES.format(name))
     assert read is not None
     assert read.marks == {"accuracy": 3, "coherence": 2, "factuality": 3, "comprehensiveness": 1, "overall": 4}
 
@@ -28,7 +27,7 @@ def test_five_lines(name: str) -> None:
     ],
 )
 def test_decorated_lines(text: str) -> None:
-    read = likert.read_free(text)
+    read = marking.read_free_marks(text)
     assert read is not None
     assert list(read.marks.values()) == [3, 2, 3, 1, 4]
 
@@ -51,42 +50,45 @@ def test_decorated_lines(text: str) -> None:
     ],
 )
 def test_what_is_no_verdict(text: str) -> None:
-    assert likert.read_free(text) is None
+    assert marking.read_free_marks(text) is None
 
 
 def test_said_twice_alike_is_one_verdict_and_a_cut_word_is_none() -> None:
     text = LINES.format("comprehensiveness")
-    assert likert.read_free(text + "\noverall: 4") == likert.read_free(text)
-    assert likert.read_free(text, cut=True) is None
+    assert marking.read_free_marks(text + "\noverall: 4") == marking.read_free_marks(text)
+    assert marking.read_free_marks(text, cut=True) is None
 
 
 def test_structured_marks() -> None:
-    assert likert.read_structured(json.dumps(FULL)) == likert.Marks(marks=FULL)
-    with_comment = likert.read_structured(json.dumps({"comment": "fine", **FULL}))
+    assert marking.read_marks(json.dumps(FULL)) == marking.Marks(marks=FULL)
+    with_comment = marking.read_marks(json.dumps({"comment": "fine", **FULL}))
     assert with_comment is not None
     assert with_comment.comment == "fine"
+    for same in (float, str, lambda mark: f"{mark}.0"):
+        quoted = json.dumps({name: same(mark) for name, mark in FULL.items()})
+        assert marking.read_marks(quoted) == marking.Marks(marks=FULL)
     for broken in (
         {**FULL, "overall": 7},
         {**FULL, "accuracy": 0},
-        {**FULL, "accuracy": 3.0},
-        {**FULL, "accuracy": "3"},
+        {**FULL, "accuracy": 2.5},
+        {**FULL, "accuracy": "3/5"},
         {**FULL, "accuracy": True},
         {key: value for key, value in FULL.items() if key != "factuality"},
         {**FULL, "comment": 3},
         [FULL],
     ):
-        assert likert.read_structured(json.dumps(broken)) is None
-    assert likert.read_structured(json.dumps(FULL)[:-3]) is None
-    assert likert.read_structured('{"overall": 1, ' + json.dumps(FULL)[1:]) is None  # a key twice
-    assert likert.read_structured("[" * 100_000) is None
+        assert marking.read_marks(json.dumps(broken)) is None
+    assert marking.read_marks(json.dumps(FULL)[:-3]) is None
+    assert marking.read_marks('{"overall": 1, ' + json.dumps(FULL)[1:]) is None  # a key twice
+    assert marking.read_marks("[" * 100_000) is None
 
 
 @pytest.mark.parametrize("length", [0, 40])
 def test_the_schema_bounds_its_tokens(length: int) -> None:
-    longest = {**({"comment": "x" * length} if length else {}), **likert.MAXIMA}
-    assert len(json.dumps(longest)) < likert.tokens(length)
-    assert list(likert.schema(length)["properties"]) == list(longest)
-    assert len(json.dumps({"comment": "x" * length, "choice": "Response 2"})) < choices.tokens(length)
+    longest = {**({"comment": "x" * length} if length else {}), **marking.MAXIMA}
+    assert len(json.dumps(longest)) < marking.marks_fields(length).tokens()
+    assert list(marking.marks_fields(length).schema()["properties"]) == list(longest)
+    assert len(json.dumps({"comment": "x" * length, "choice": "Response 2"})) < marking.choice_fields(length).tokens()
 
 
 @pytest.mark.parametrize(
@@ -111,12 +113,14 @@ def test_the_schema_bounds_its_tokens(length: int) -> None:
     ],
 )
 def test_free_choices(text: str, choice: int | None) -> None:
-    assert choices.read_free(text) == choice
+    assert marking.read_free_choice(text) == choice
 
 
 def test_structured_choices() -> None:
-    assert choices.read_structured('{"choice": "Response 2"}') == 2
-    assert choices.read_structured('{"comment": "", "choice": "Response 1"}') == 1
-    for broken in ('{"choice": "Response 3"}', '{"choice": 1}', '{"choice": "Resp', "[]", '{"choice": ["Response 1"]}'):
-        assert choices.read_structured(broken) is None
-    assert choices.read_free("Response 1 is good, Response 2", cut=True) == 1
+    assert marking.read_choice('{"choice": "Response 2"}') == 2
+    assert marking.read_choice('{"comment": "", "choice": "Response 1"}') == 1
+    for quoted in ('{"choice": 1}', '{"choice": "1"}', '{"choice": "response 1"}', '{"choice": 1.0}'):
+        assert marking.read_choice(quoted) == 1
+    for broken in ('{"choice": "Response 3"}', '{"choice": 3}', '{"choice": "Resp', "[]", '{"choice": ["Response 1"]}'):
+        assert marking.read_choice(broken) is None
+    assert marking.read_free_choice("Response 1 is good, Response 2", cut=True) == 1

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from evaluation.asking.together import together
+from evaluation.asking.until_read import together
 from evaluation.benchmarks import load
-from evaluation.builders_registry import build
 from evaluation.items import Item, make_item
 from evaluation.probing import agent
 from evaluation.probing.build import Probing, ProbingOptions
 from evaluation.probing.version import CHOICE_CHAIN, QUESTION_CHAIN, SETS, Version, stages
+from evaluation.registry import build_builder as build
 from serving.engines.transformers_engine import TransformersBackend
 from serving.model.spec import ModelSpec
-from serving.records import Ask, Completion
+from serving.records import Ask, Completion, Sampling
 from tests.evaluation.exam_driver import drive, said
 
 POTATO = make_item(
@@ -274,7 +274,7 @@ def test_dialogues_side_by_side() -> None:
     def one(name: str, rounds: int) -> Any:
         heard = []
         for number in range(rounds):
-            answer = yield Ask(role="r", prompt=f"{name}{number}", sampling=agent.Sampling(max_tokens=1))
+            answer = yield Ask(role="r", prompt=f"{name}{number}", sampling=Sampling(max_tokens=1))
             heard.append(answer)
         return heard
 
