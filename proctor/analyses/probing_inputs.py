@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evaluation.items import Item
-    from evaluation.probing.report import Described, Sitting
+    from evaluation.probing.report import CandidateOutcomes, Described
 
 _EXAM = re.compile(r"(?P<candidate>[^:=]+):(?P<probe>[A-Za-z0-9]+)(?:\.set-(?P<number>[1-9]\d*))?=(?P<folder>.+)")
 
 
 def read_exams(
     exams: Sequence[str], built: Path | None, sizes: Mapping[str, float]
-) -> tuple[dict[str, Sitting], Described, dict[str, Any]]:
+) -> tuple[dict[str, CandidateOutcomes], Described, dict[str, Any]]:
     """The candidates' results, what is known of the items, and what identifies both."""
-    from evaluation.probing.report import Described, Sitting
+    from evaluation.probing.report import CandidateOutcomes, Described
     from evaluation.probing.version import SETS
 
     found: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
@@ -54,7 +54,7 @@ def read_exams(
             probed.setdefault(probe, {})[number] = outcomes
         if not probed:
             raise ValueError(f"{name} has no probed exam: give e.g. {name}:all=FOLDER")
-        sittings[name] = Sitting(vanilla=parts["vanilla", 1], probed=probed, size=sizes.get(name))
+        sittings[name] = CandidateOutcomes(vanilla=parts["vanilla", 1], probed=probed, size=sizes.get(name))
     strange = next((name for name in sizes if name not in sittings), None)
     if strange is not None:
         raise ValueError(f"--size {strange}: there is no such candidate; there are: {', '.join(sittings)}")
