@@ -94,7 +94,9 @@ MOST = 100
 _DENIED = re.compile(
     r"\b(?:if|suppose|supposing|assume|assuming|unless|whether|wrong|incorrect|false|worst|not|never|neither|nor"
     r"|(?:do|does|did|is|was|ca|could|would|should|wo)n['’]t|cannot|your|his|her|their|student['’]?s?|user['’]?s?"
-    r"|someone|eliminate|exclude|might|could|may|tempting|previous|another|why would|pretend|imagine|say that"
+    r"|someone|eliminate|exclude|might|could|may|tempting|previous|another|why would|(?:people|students|some"
+    r"|many|you|one)(?: (?:might|would|may|will|often|wrongly))?"
+    r" (?:think|say|believe|assume|claim)|pretend|imagine|say that"
     r"|wenn|falls|angenommen|falsche|nicht|si|supposons|supposant|mauvaise|fausse|pas|incorrecta|equivocada|supongamos"
     r"|если|предположим|неправильн\w{0,4}|неверн\w{0,4}|не)\b"
     r"|如果|假设|假設|若|错误|錯誤|不正|もし|仮に|間違|誤|만약|만일|틀린|잘못",

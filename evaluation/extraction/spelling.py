@@ -76,7 +76,7 @@ def ascii_text(text: str) -> str:
     return _MIXED.sub(_mixed, text)
 
 
-_SIGNS = str.maketrans("−－﹣‐‑–＋．，％＄٫٬", "------+.,%$.,")
+_SIGNS = str.maketrans("−－﹣‐‑–＋．，％＄٫٬：＝（）？", "------+.,%$.,:=()?")
 
 
 def _vulgar(match: re.Match[str]) -> str:

@@ -150,6 +150,13 @@ class Experiment(Strict):
         """The exam or the group of that name."""
         return self.exams[name] if name in self.exams else self.groups[name]
 
+    def items_stage(self, name: str) -> str:
+        """The stage that freezes the items of an exam or a group."""
+        config = self.sitting(name)
+        if config.build is not None:
+            return f"build.{config.build}"
+        return "exam" if config.benchmark is None else f"exam.{name}"
+
     def place(self, name: str) -> str:
         """Where an exam or a group stands in the file."""
         return f"{'exams' if name in self.exams else 'groups'}.{name}"

@@ -14,6 +14,11 @@ from serving.files import read_json, read_jsonl
 
 FAILURES = {
     "unscored": "items without a result",
+    "overlong": "items longer than the model's context, not scored",
+    "cut_and_scored": "items longer than the model's context, scored by their end",
+    "tied": "items whose best options are equally probable (1/k each)",
+    "fewer_exemplars": "items with fewer exemplars, to fit the context",
+    "exemplar_copies": "items with copies among the exemplars, left out",
     "unparsable": "answers that could not be read",
     "missing_verdicts": "verdicts missing after all attempts",
     "empty_questions": "empty questions of the interactor",
