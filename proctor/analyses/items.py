@@ -111,6 +111,10 @@ class ItemAnalysis:
             *("difficulty", "discrimination", *LABELS),
         )
         warned = " ".join(f"Warning: {line}." for line in metrics["warnings"])
+        if chance := metrics["by_chance"]:
+            warned += " Noise has a mean discrimination of {:.3f} [{:.3f}, {:.3f}].".format(
+                chance["mean"], *chance["interval"]
+            )
         marked = " ".join(f"{who} {what}." for who, what in metrics.get("marked", {}).items())
         return Table(
             f"analysis_{name}",
