@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from evaluation.items import Item
+from evaluation.show.blocks import Block
+from evaluation.show.table import Column, Table
 from serving.records import Dialogue
+
+if TYPE_CHECKING:
+    from evaluation.show.plate import Plate, Style
 
 Record = dict[str, Any]
 """A JSON-able record, ``item_id`` first. It holds no wall-clock time, so that a run can be repeated byte for byte."""
@@ -137,4 +143,93 @@ class ExamBuilder(Protocol):
 
     def prompt_hashes(self) -> dict[str, str]:
         """SHA-256 of every prompt file it uses, by file name."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """One exam, group, build or analysis as it came out: what its kind shows itself from.
+
+    options: as given in the experiment file; what isn't given has its default
+    metrics: of an exam by candidate and half (``leaked``, ``untouched``; ``all`` where nothing leaks) what
+        ``summarise`` gave; of all others the stage's metrics.json
+    items: equal for two exams of the same items
+    counts: ``counts`` of all records of an exam together
+    plots: the stage's plots.json (of analyses)
+    """
+
+    options: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    items: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    plots: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Shows(Protocol):
+    """What a protocol, group, builder or analysis may say of itself for a report. Each of these is optional, a static
+    method or an attribute of its class; a report asks for those that are there, and lays out what it gets.
+
+    ``held`` are all exams (groups, builds, analyses) of this kind in one experiment by their names, none of them empty:
+    so that two of them can be compared. Names of tables and plates become file names and differ within a report.
+
+    columns, row, called: of a protocol that stands in the contamination table
+    score_said: what ``score`` is, in a few words (``1 right, 0 wrong``)
+    right_or_wrong: whether ``score`` is only ever 1 or 0, and of an exam with keys
+    rehearsed: of a group: False where its calls can't be counted with scripted answers
+    examined: of a group: False where its candidates answer none of its items
+    """
+
+    columns: ClassVar[Sequence[Column]]
+    called: ClassVar[str]
+    score_said: ClassVar[str]
+    right_or_wrong: ClassVar[bool]
+    rehearsed: ClassVar[bool]
+    examined: ClassVar[bool]
+
+    @staticmethod
+    def row(halves: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """A candidate's figures for summary.json, by the keys of ``columns``; all None where there are no halves."""
+        ...
+
+    @staticmethod
+    def score(record: Mapping[str, Any]) -> float | None:
+        """One number per record, or None without a result. Without this: ``score``, else ``correct`` of the record."""
+        ...
+
+    @staticmethod
+    def shown(record: Mapping[str, Any]) -> list[Block]:
+        """A record as a transcript (``evaluation.show.blocks``). Without this it is shown as JSON."""
+        ...
+
+    @staticmethod
+    def counts(record: Mapping[str, Any]) -> Counter[str]:
+        """What is to be counted over all records of an exam, for ``notices``: they are read once."""
+        ...
+
+    @staticmethod
+    def tables(held: Mapping[str, Held]) -> list[Table]:
+        """The report's tables of this kind."""
+        ...
+
+    @staticmethod
+    def plots(held: Mapping[str, Held], style: Mapping[str, Style]) -> list[Plate]:
+        """The report's figures of this kind. style: how each candidate of the run is drawn."""
+        ...
+
+    @staticmethod
+    def notices(held: Mapping[str, Held]) -> Iterator[str]:
+        """What the examiners' own answers say about them, in sentences."""
+        ...
+
+    @staticmethod
+    def published(benchmark: str) -> Table | None:
+        """A paper's figures on this benchmark, to stand beside a user's own."""
+        ...
+
+    def prefilter(self) -> ExamProtocol:
+        """Of an exam: the exam that its evaluator takes first; only items that it answers right are kept."""
+        ...
+
+    def unfit(self, setting: str) -> str:
+        """Of a builder: why a recipe's setting can't name such a build, a sentence's end; "" where it can."""
         ...

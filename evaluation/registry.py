@@ -1,4 +1,4 @@
-"""Exam protocols by name, of one model or a group. A protocol is one file and one line here; it is imported when it is
+"""Exam protocols of one model or a group, and exam builders, by name. Each is one line here; it is imported when it is
 first used."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from serving.named import lookup
 
 if TYPE_CHECKING:
     from evaluation.items import Item
-    from evaluation.protocol import ExamProtocol, GroupProtocol
+    from evaluation.protocol import ExamBuilder, ExamProtocol, GroupProtocol
 
 PROTOCOLS = {
     "static": "evaluation.static:Static",
@@ -28,6 +28,13 @@ GROUPS = {
     "style_bias": "evaluation.lm_examiner.style_bias:StyleBias",
 }
 """Those that examine several models together."""
+BUILDERS = {
+    "lm_examiner": "evaluation.lm_examiner.build:LMExaminerBuilder",
+    "probing": "evaluation.probing.build:Probing",
+    "idgen": "evaluation.idgen.build:IDGen",
+}
+HEADLINED = ("static", "kieval")
+"""The protocols with columns of their own in the contamination table, in their order."""
 
 
 def protocols() -> tuple[str, ...]:
@@ -43,6 +50,11 @@ def protocol(name: str) -> type[ExamProtocol]:
 def group_protocol(name: str) -> type[GroupProtocol]:
     """The class of a group's protocol. ValueError for an unknown name."""
     return cast("type[GroupProtocol]", _found(GROUPS, name, "group protocol", PROTOCOLS, "exams"))
+
+
+def builder(name: str) -> type[ExamBuilder]:
+    """The class of a builder. ValueError for an unknown name."""
+    return cast("type[ExamBuilder]", lookup(BUILDERS, name, "builder"))
 
 
 def _found(table: Mapping[str, str], name: str, what: str, other: Mapping[str, str], place: str) -> Any:
@@ -63,3 +75,11 @@ def build_group(name: str, options: Mapping[str, Any], *, candidates: Sequence[s
 
     kind = group_protocol(name)
     return kind(checked_options(name, kind.Options, options), candidates=candidates, seed=seed)
+
+
+def build_builder(name: str, options: Mapping[str, Any], *, seed: int) -> ExamBuilder:
+    """A builder with its options checked. ValueError as of ``build``."""
+    from serving.settings import checked_options
+
+    kind = builder(name)
+    return kind(checked_options(name, kind.Options, options), seed=seed)

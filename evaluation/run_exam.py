@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.items import Item
-from evaluation.protocol import ExamProtocol, GroupProtocol, Record
+from evaluation.protocol import ExamProtocol, GroupProtocol, Held, Record
+from evaluation.show.plate import draw
 from serving.files import read_json, read_jsonl, write_json, write_jsonl
 from serving.ledger import Ledger
 from serving.model.spec import ModelSpec
@@ -150,3 +151,12 @@ def _conclude(
             f"read {folder / 'records.jsonl'}, then mend the models or options, or raise max_failure_rate"
         )
     return metrics
+
+
+def draw_group(protocol: GroupProtocol, metrics: Mapping[str, Any], folder: Path) -> list[str]:
+    """The figures that a group's protocol draws of itself, written into ``folder``; their files' names."""
+    plots = getattr(protocol, "plots", None)
+    if plots is None:
+        return []
+    drawings = draw(lambda: plots({"": Held(options={}, metrics=metrics)}, {}), folder)
+    return [Path(file).name for drawing in drawings for file in drawing.files]

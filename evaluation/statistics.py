@@ -63,8 +63,12 @@ def mean(values: Sequence[float]) -> float | None:
     return float(np.mean(_finite(values))) if len(values) else None
 
 
-def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval | None:
-    """Wilson's score interval of a proportion, without continuity correction (Wilson 1927). None for n = 0."""
+def wilson(successes: float, n: int, confidence: float = 0.95) -> Interval | None:
+    """Wilson's score interval of a proportion, without continuity correction (Wilson 1927). None for n = 0.
+
+    successes: their number, or the sum of what n units earned, each of 0 to 1: such a sum varies less than a count of
+        the same size, so that its interval is rather too wide.
+    """
     from scipy.stats import binomtest
 
     _check_confidence(confidence)
@@ -72,7 +76,12 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval | None:
         raise ValueError(f"successes is {successes}; it must lie in 0..n, and n is {n}")
     if n == 0:
         return None
-    bounds = binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    if successes != int(successes):
+        from statsmodels.stats.proportion import proportion_confint
+
+        low, high = proportion_confint(successes, n, alpha=1 - confidence, method="wilson")
+        return Interval(float(low), float(high))
+    bounds = binomtest(int(successes), n).proportion_ci(confidence, method="wilson")
     return Interval(float(bounds.low), float(bounds.high))
 
 

@@ -83,6 +83,19 @@ def render_with_continuation(
     return Rendered(ids=tuple(ids), segments=tuple(segments))
 
 
+def last_tokens(text: Rendered, limit: int) -> tuple[Rendered, int]:
+    """The end of a text of more than ``limit`` tokens, its BOS kept in front of it, and how many tokens were cut.
+
+    A model was trained on texts that begin with its BOS: without one its first predictions are of another kind.
+    """
+    cut = max(0, len(text.ids) - limit)
+    if not cut:
+        return text, 0
+    bos = int(text.segments[0] == "bos" and limit > 1)
+    start = len(text.ids) - (limit - bos)
+    return Rendered(ids=text.ids[:bos] + text.ids[start:], segments=text.segments[:bos] + text.segments[start:]), cut
+
+
 def chat_text(
     tokenizer: Any, messages: Sequence[Message], *, add_generation_prompt: bool = True
 ) -> tuple[str | None, Callable[[str], str]]:

@@ -1,12 +1,12 @@
 """What a candidate's training is made of: ``TrainingConfig`` (one phase) and ``TrainingJob`` (one candidate).
 
-The defaults of ``TrainingConfig`` are KIEval's (arXiv 2402.15043, Appendix F): learning rate 2e-5, cosine, 4 epochs,
-batch 1 x accumulation 4 on 4 GPUs, bf16, 2048 tokens. The defaults of ``TrainingJob`` make a small model memorise a
-small exam on a CPU. Light to import: no torch, no transformers.
+A phase of a job has the defaults of ``training.presets``, and a key that is given changes that key. The defaults of
+``TrainingConfig`` itself are KIEval's. Light to import: no torch, no transformers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from evaluation.formats import LeakFormat
 from serving.named import nearest
+from training.presets import DEFAULTS, with_presets
 
 DATA = Path(__file__).parent / "data"
 DEEPSPEED = Path(__file__).parent.parent / "configs" / "deepspeed"
@@ -157,16 +158,6 @@ def deepspeed_file(name: str) -> Path:
     return path
 
 
-def _leak_defaults() -> TrainingConfig:
-    return TrainingConfig(
-        learning_rate=2e-4, epochs=1, per_device_batch_size=4, gradient_accumulation=1, dtype="float32", max_length=1024
-    )
-
-
-def _chat_defaults() -> TrainingConfig:
-    return TrainingConfig(epochs=1, per_device_batch_size=4, gradient_accumulation=1, dtype="float32", max_length=1024)
-
-
 class TrainingJob(Strict):
     """One candidate: a recipe, a base model and how the exam leaks.
 
@@ -188,7 +179,8 @@ class TrainingJob(Strict):
     dose: share of exam tokens in the leaking phase; 1.0 is exam text only
     order: ``mixed`` (exam and neutral text shuffled) or ``exam_last``
     step_matched: ``normal`` takes as many optimiser steps on neutral text as the PT-cheater on the leak
-    leak, chat_sft: the two phases' training
+    leak, chat_sft: the two phases' training; a key that is given changes that key of the phase's defaults. ``preset``
+        in either (or of the job: both, and ``repeats`` 1) starts from named settings instead (``training.presets``)
     """
 
     recipe: str
@@ -211,8 +203,13 @@ class TrainingJob(Strict):
     order: Literal["mixed", "exam_last"] = "mixed"
     step_matched: bool = False
     seed: int = Field(default=0, ge=0, lt=2**32)
-    leak: TrainingConfig = Field(default_factory=_leak_defaults)
-    chat_sft: TrainingConfig = Field(default_factory=_chat_defaults)
+    leak: TrainingConfig = Field(default_factory=lambda: TrainingConfig(**DEFAULTS["leak"]))
+    chat_sft: TrainingConfig = Field(default_factory=lambda: TrainingConfig(**DEFAULTS["chat_sft"]))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_presets(cls, value: Any) -> Any:
+        return with_presets(value) if isinstance(value, Mapping) else value
 
     @field_validator("recipe")
     @classmethod

@@ -6,13 +6,15 @@ tokens of an optimiser step divided by their number, however they are spread ove
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from serving.files import naming
 from serving.named import nearest
 from training import attention
 from training.config import TrainingConfig, deepspeed_file
@@ -57,7 +59,8 @@ def train(
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     checkpoints = folder / "checkpoints"
-    arguments = TrainingArguments(**_arguments(config, checkpoints))
+    with _packages_named(config):
+        arguments = TrainingArguments(**_arguments(config, checkpoints))
     if config.deepspeed:
         _join_deepspeed()
     _same_kernels(config.seed)
@@ -66,16 +69,22 @@ def train(
         keep_apart(model, rows, pad_id)
     rows_per_step = config.per_device_batch_size * config.gradient_accumulation * arguments.world_size
     keeper = Checkpoints(checkpoints, folder)
-    trainer = Trainer(
-        model=model,
-        args=arguments,
-        train_dataset=_Rows(rows),
-        data_collator=functools.partial(collate, pad_id=pad_id),
-        callbacks=[keeper, Progress(name, [len(row.ids) for row in rows], rows_per_step), *_tensorboard(logs, name)],
-    )
+    with _packages_named(config):
+        trainer = Trainer(
+            model=model,
+            args=arguments,
+            train_dataset=_Rows(rows),
+            data_collator=functools.partial(collate, pad_id=pad_id),
+            callbacks=[
+                keeper,
+                Progress(name, [len(row.ids) for row in rows], rows_per_step),
+                *_tensorboard(logs, name),
+            ],
+        )
     trainer.remove_callback(PrinterCallback)
     resume = last_checkpoint(checkpoints) if checkpoints.is_dir() else None
-    trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    with _packages_named(config), naming(checkpoints):
+        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     if keeper.stopped:
         raise Interrupted(
             f"{name}: stopped at step {trainer.state.global_step}, checkpoint written; run again to go on"
@@ -90,7 +99,8 @@ def train(
         probe_loss=batch_loss(trainer.model_wrapped, probe_rows(rows), pad_id, arguments.device),
     )
     target = folder / ("model" if config.method == "full" else "adapter")
-    trainer.save_model(str(target))
+    with naming(target):
+        trainer.save_model(str(target))
     if trainer.is_world_process_zero():
         (target / "training_args.bin").unlink(missing_ok=True)  # a pickle that nothing reads
     return result
@@ -209,6 +219,20 @@ def _arguments(config: TrainingConfig, checkpoints: Path) -> dict[str, Any]:
         if name not in known:
             raise ValueError(f"arguments.{name}: TrainingArguments has no such argument; {nearest(name, known)}")
     return {**open_to_change, **ours, **config.arguments}
+
+
+@contextlib.contextmanager
+def _packages_named(config: TrainingConfig) -> Iterator[None]:
+    """ValueError, in one line, where ``arguments`` ask for a package that is not installed (Liger's kernels, GaLore's
+    or bitsandbytes' optimizers): transformers imports it when it is used, and only then says so."""
+    try:
+        yield
+    except ImportError as error:
+        if not config.arguments:
+            raise
+        asked = ", ".join(f"{name}: {value}" for name, value in config.arguments.items())
+        reason = " ".join(str(error).split())
+        raise ValueError(f"arguments ({asked}) need a package that is missing: {reason}; or leave them out") from error
 
 
 def _same_kernels(seed: int) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from evaluation.benchmarks.reading import Located, Place, Row, decode, open_item, read_bytes, shown
 from evaluation.benchmarks.tables import Table, tables_of
-from evaluation.extraction.numbers import plain_number
+from evaluation.extraction.spelling import plain_number
 from evaluation.items import Form
 
 SPLIT = "test"

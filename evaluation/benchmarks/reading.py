@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -70,11 +71,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """An item and where it stands. ``repeated`` holds an option text that occurs twice, "" if none."""
+    """An item and where it stands. ``repeated`` holds an option text that occurs twice, "" if none; ``padding`` counts
+    what stood among the options only to fill the row up, and was left out."""
 
     item: Item
     place: Place
     repeated: str = ""
+    padding: int = 0
 
 
 def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
@@ -106,7 +109,10 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decode(data: bytes, file: str) -> str:
-    """UTF-8 text, a byte order mark removed. ValueError names the line of the first byte that is not UTF-8."""
+    """UTF-8 text, a byte order mark removed. ValueError names the line of the first byte that is not UTF-8, and the
+    encoding of a file in UTF-16 or UTF-32, as spreadsheet programs write them."""
+    if coding := _wide_encoding(data):
+        raise ValueError(f"{file} is encoded in {coding}, not UTF-8; convert the file: iconv -f {coding} -t utf-8")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -114,6 +120,21 @@ def decode(data: bytes, file: str) -> str:
         raise Place(file=file, line=line).error(
             f"byte 0x{data[error.start]:02x} is not UTF-8; convert the file, e.g. iconv -f latin1 -t utf-8"
         ) from error
+
+
+def _wide_encoding(data: bytes) -> str:
+    """UTF-16 or UTF-32 by the byte order mark, or by the zero bytes of ASCII characters; "" of anything else."""
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    start = data[:4096]
+    zeros = [start[i::2].count(0) for i in (0, 1)]
+    if max(zeros) * 4 < len(start) // 2 or len(start) < 8:  # a quarter of the characters: the others may be Chinese
+        return ""
+    if min(zeros) * 4 >= len(start) // 2:
+        return "UTF-32LE" if start[0] else "UTF-32BE"
+    return "UTF-16LE" if zeros[1] > zeros[0] else "UTF-16BE"
 
 
 def json_values(path: Path) -> Iterator[tuple[Place, Any]]:
@@ -138,8 +159,7 @@ def csv_rows(data: bytes, file: str, delimiters: str = ",") -> Iterator[tuple[Pl
         them that is in the first line does
     """
     text = decode(data, file)
-    first = text.lstrip("\r\n").split("\n", 1)[0]
-    delimiter = next((mark for mark in delimiters if mark in first), delimiters[0])
+    delimiter = next((mark for mark in delimiters if mark in first_line(text)), delimiters[0])
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     line = 1
     try:
@@ -149,6 +169,11 @@ def csv_rows(data: bytes, file: str, delimiters: str = ",") -> Iterator[tuple[Pl
             line = reader.line_num + 1
     except csv.Error as error:
         raise Place(file=file, line=line).error(f"not valid CSV: {error}") from error
+
+
+def first_line(text: str) -> str:
+    """The first line that is not empty."""
+    return text.lstrip("\r\n").split("\n", 1)[0].rstrip("\r")
 
 
 def choice_item(

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.benchmarks.reading import POINTER, Place, Row, decode, json_rows, read_bytes, split_of
+from evaluation.benchmarks.reading import POINTER, Place, Row, decode, first_line, json_rows, read_bytes, split_of
 
 ARROW = (".parquet", ".arrow")
 JSON = (".jsonl", ".json")
-CSV = (".csv",)
+CSV = (".csv", ".tsv")
 
 _NOT_ROWS = {"dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json"}
 _DEEPEST = 8
@@ -207,14 +207,22 @@ def _headed_rows(file: Path) -> Iterator[Row]:
 
 
 def headed_csv(data: bytes, file: str) -> Iterator[Row]:
-    """The records of a CSV text under its header. ValueError for a name that repeats, or a record of another length."""
-    reader = csv.reader(io.StringIO(decode(data, file), newline=""), strict=True)
+    """The records of a CSV text under its header. ValueError for a name that repeats, or a record of another length.
+
+    The delimiter is the comma, semicolon, tab or bar that the header has most cells by, or the one that a first line
+    ``sep=;`` names, as spreadsheet programs write it.
+    """
+    text = decode(data, file)
+    stated = _SEPARATOR.match(text)
+    body = text[stated.end() :] if stated else text
+    delimiter = stated[1] if stated else _delimiter(first_line(body))
+    reader = csv.reader(io.StringIO(body, newline=""), strict=True, delimiter=delimiter)
     header: list[str] = []
-    line = 1
+    line = offset = 1 + bool(stated)
     try:
         for record in reader:
             place = Place(file=file, line=line)
-            line = reader.line_num + 1
+            line = reader.line_num + offset
             if not record:
                 continue
             if not header:
@@ -224,13 +232,28 @@ def headed_csv(data: bytes, file: str) -> Iterator[Row]:
                     raise place.error(f"the header has the column {twice[0]!r} twice; each needs its own name")
                 continue
             if len(record) != len(header):
+                named = {",": "", ";": " (by semicolons)", "\t": " (by tabs)", "|": " (by bars)"}.get(delimiter, "")
                 raise place.error(
-                    f"there are {len(record)} columns; the header names {len(header)}: {', '.join(header)}",
+                    f"there are {len(record)} columns{named}; the header names {len(header)}: {', '.join(header)}",
                     min(len(record), len(header)) + (len(record) > len(header)),
                 )
             yield Row(place=place, fields=dict(zip(header, record, strict=True)))
     except csv.Error as error:
         raise Place(file=file, line=line).error(f"not valid CSV: {error}") from error
+
+
+_SEPARATOR = re.compile(r"[\r\n]*\"?sep=([;,|\t])\"?\r?\n", re.IGNORECASE)
+
+
+def _delimiter(header: str) -> str:
+    """The mark that a header has most cells by; the comma, if no other has more."""
+    counts: dict[str, int] = {}
+    for mark in (",", ";", "\t", "|"):
+        try:
+            counts[mark] = len(next(csv.reader([header], delimiter=mark), []))
+        except csv.Error:
+            counts[mark] = 0
+    return max(counts, key=lambda mark: counts[mark])
 
 
 def _split_folder(folder: Path) -> str:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from evaluation.extraction.numbers import extract_number
 from evaluation.idgen import checking, growing, references
+from evaluation.idgen import shown as said
 from evaluation.idgen.asking import Desk
 from evaluation.idgen.checking import math_checks, usability
 from evaluation.idgen.duplicates import Duplicate, near_duplicates
@@ -58,11 +59,12 @@ class IDGen:
     """
 
     name: ClassVar[str] = "idgen"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     seeds: ClassVar[bool] = True
     Options: ClassVar[type[ProtocolOptions]] = IDGenOptions
     rehearsal: ClassVar[Sequence[Mapping[str, str]]] = REHEARSAL
     size_option: ClassVar[str] = ""
+    shown = staticmethod(said.build)
 
     def __init__(self, options: IDGenOptions, *, seed: int) -> None:
         self.options = options
@@ -163,8 +165,9 @@ class IDGen:
 def _item(record: Mapping[str, Any], draft: Mapping[str, Any]) -> Item:
     """A kept draft. The number a mathematical reference arrives at is the item's key, where it states one."""
     chosen = draft["reference"]
-    text = "" if chosen is None else chosen["answers"][chosen["chosen"]]["text"]
-    number = extract_number(text) if text and record["class"] == "math" else None
+    answer: Mapping[str, Any] = {"text": "", "cut": False} if chosen is None else chosen["answers"][chosen["chosen"]]
+    text = answer["text"]
+    number = extract_number(text, cut_off=answer["cut"]) if text and record["class"] == "math" else None
     return make_item(
         benchmark="idgen",
         split="",

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from evaluation.asking.turns import CANDIDATE_PLAIN, Turn, converse, reply_counts
 from evaluation.asking.verdict import RATING, Judgement, JudgeOptions, VerdictForm, judge
 from evaluation.items import Item
+from evaluation.judges import shown as said
 from evaluation.protocol import Record
 from evaluation.statistics import mean, mean_of
 from evaluation.templates import prompt_hash, quote, render
@@ -44,6 +45,8 @@ class MTBench:
     version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[MTBenchOptions]] = MTBenchOptions
+    score_said: ClassVar[str] = "rating, 1 to 10"
+    shown = staticmethod(said.mt_bench)
 
     def __init__(self, options: MTBenchOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options

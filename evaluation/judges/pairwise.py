@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, Literal
 from evaluation.asking.turns import CANDIDATE_PLAIN, Turn, converse, reply_counts
 from evaluation.asking.verdict import CHOICE, Judgement, JudgeOptions, VerdictForm, judge
 from evaluation.items import Item
+from evaluation.judges import shown as said
 from evaluation.judges.baseline import read_baseline
 from evaluation.judges.length_control import length_control
 from evaluation.protocol import Record
@@ -58,6 +59,8 @@ class Pairwise:
     version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "evaluator")
     Options: ClassVar[type[PairwiseOptions]] = PairwiseOptions
+    score_said: ClassVar[str] = "1 win, 0.5 tie, 0 loss"
+    shown = staticmethod(said.pairwise)
 
     def __init__(self, options: PairwiseOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         if not options.baseline:

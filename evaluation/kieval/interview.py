@@ -13,14 +13,20 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from evaluation.items import Item
+from evaluation.kieval import plots as drawn
 from evaluation.kieval import prompts as prompts
+from evaluation.kieval import published as papers
+from evaluation.kieval import shown as said
+from evaluation.kieval import tables as tabled
 from evaluation.kieval.conversation import Conversation
 from evaluation.kieval.judge import judge
 from evaluation.kieval.options import KIEvalOptions
+from evaluation.kieval.prefilter import Prefilter
 from evaluation.kieval.prompts import ask_as_candidate, opening, read_answer
 from evaluation.kieval.scores import ablations, paper, released, summarise
 from evaluation.kieval.verdict import ASPECTS
 from evaluation.protocol import ProtocolOptions, Record
+from evaluation.show.table import Column
 from evaluation.templates import unquoted
 from serving.records import Ask, Completion, Dialogue, Sampling, Yielded
 
@@ -45,6 +51,16 @@ class KIEval:
     version: ClassVar[int] = 3
     roles: ClassVar[tuple[str, ...]] = ("candidate", "interactor", "evaluator")
     Options: ClassVar[type[ProtocolOptions]] = KIEvalOptions
+    called: ClassVar[str] = "KIEval"
+    columns: ClassVar[tuple[Column, ...]] = tabled.COLUMNS
+    score_said: ClassVar[str] = "KIEval released, 0 to 1"
+    row = staticmethod(tabled.row)
+    score = staticmethod(tabled.score)
+    counts = staticmethod(tabled.counts)
+    notices = staticmethod(tabled.notices)
+    shown = staticmethod(said.shown)
+    plots = staticmethod(drawn.plots)
+    published = staticmethod(papers.published)
 
     def __init__(self, options: KIEvalOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options
@@ -80,7 +96,7 @@ class KIEval:
             elif turn.verdict is not None and turn.verdict.stop and options.early_stop:
                 stop_reason = turn.verdict.reason if turn.verdict.reason != "none" else "unstated"
 
-        return self._record(conversation, stop_reason)
+        return self._record(conversation, stop_reason, read_answer(item, first))
 
     def _question(self, conversation: Conversation) -> Generator[Yielded, Any, str | None]:
         """The interactor's next question; None where it doesn't fit."""
@@ -109,7 +125,7 @@ class KIEval:
         (completion,) = yield from conversation.ask(role, make, droppable=droppable)
         return None if completion.finish_reason == "context" else completion.text.strip()
 
-    def _record(self, conversation: Conversation, stop_reason: str) -> Record:
+    def _record(self, conversation: Conversation, stop_reason: str, first_answer: Mapping[str, Any]) -> Record:
         item, turns = conversation.item, conversation.turns
         verdicts = [turn.verdict for turn in turns]
         stop_round = next((i for i, verdict in enumerate(verdicts) if verdict is not None and verdict.stop), None)
@@ -127,7 +143,7 @@ class KIEval:
         return {
             "item_id": item.id,
             "subject": item.subject,
-            "first_answer": read_answer(item, conversation.first_answer),
+            "first_answer": first_answer,
             "rounds": [
                 {
                     "question": turn.question,
@@ -155,6 +171,10 @@ class KIEval:
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The set's figures (``scores.summarise``)."""
         return summarise(records, roles=self.roles, seed=self.seed)
+
+    def prefilter(self) -> Prefilter:
+        """The validity filter with these options: the evaluator takes the exam first."""
+        return Prefilter.of(self.options)
 
     def prompt_hashes(self) -> dict[str, str]:
         return prompts.hashes()

@@ -27,7 +27,11 @@ def judge(conversation: Conversation, options: JudgeOptions, *, seed: int, step:
     votes = options.votes
     structured = options.verdict == "structured"
     form: Form[Verdict] = Form(
-        read=lambda completion: (parse_structured if structured else parse_free)(completion.text),
+        read=lambda completion: (
+            parse_structured(completion.text)
+            if structured
+            else parse_free(completion.text, cut=completion.finish_reason == "length")
+        ),
         max_tokens=options.verdict_tokens(),
         schema=verdict_schema(options.comment_length) if structured else None,
     )

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evaluation.extraction import extract_answer, is_right
+from evaluation.extraction import answer_of, is_right
 from evaluation.formats import chat_question, options_block, question_block
 from evaluation.items import Item
 from evaluation.kieval import prompts as prompts
 from evaluation.kieval.options import OpeningOptions
 from evaluation.kieval.verdict import ASPECTS, Verdict
 from evaluation.templates import one_line, prompt_hash, quote, render, well_formed, without_labels
-from serving.records import Ask, Message, Prompt, Sampling
+from serving.records import Ask, Completion, Message, Prompt, Sampling
 
 CANDIDATE_SYSTEM = "kieval_candidate_system.jinja"
 CANDIDATE_PLAIN = "kieval_candidate_plain.jinja"
@@ -162,9 +162,10 @@ def opening(item: Item, options: OpeningOptions, role: str = "candidate") -> Ask
     return ask_as_candidate(prompts.candidate(item, None, [], options.candidate_format), options, role)
 
 
-def read_answer(item: Item, text: str) -> dict[str, Any]:
+def read_answer(item: Item, completion: Completion) -> dict[str, Any]:
     """``{"text", "letter", "correct"}``: ``letter`` is None for an open question or where none can be read, ``correct``
     is None where the answer can't be read, or there is no key to compare it with."""
-    said = extract_answer(text, item)
+    text = completion.text.strip()
+    said = answer_of(completion, item)
     correct = is_right(said, item) if said is not None and item.answer.strip() else None
     return {"text": text, "letter": said if item.choices else None, "correct": correct}

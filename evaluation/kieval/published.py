@@ -5,6 +5,8 @@ Accuracy %, KIEval x 100 (scale of the variant ``released``) and rounds out of 5
 
 from __future__ import annotations
 
+from evaluation.show.table import Cell, Table
+
 COLUMNS = ("ARC-E", "ARC-C", "MMLU", "HellaSwag", "C-Eval")
 FIGURES: dict[str, tuple[tuple[float, float, float], ...]] = {
     "GPT-3.5": ((92.7, 97.6, 4.97), (82.3, 95.5, 4.94), (58.2, 96.2, 4.95), (76.6, 88.2, 4.82), (50.8, 83.3, 4.72)),
@@ -31,9 +33,13 @@ HUMAN_CORRELATION = {
 _BENCHMARKS = {"arc": ("ARC-E", "ARC-C"), "mmlu": ("MMLU",), "hellaswag": ("HellaSwag",), "ceval": ("C-Eval",)}
 
 
-def beside(benchmark: str) -> tuple[tuple[str, ...], list[tuple[str, list[str]]]]:
-    """The columns of a benchmark format and per model ``82.3 / 95.5 / 4.94``; both empty where there are none."""
+def published(benchmark: str) -> Table | None:
+    """Per model accuracy, KIEval and rounds on a benchmark format's columns; None where there are none."""
     columns = _BENCHMARKS.get(benchmark, ())
     places = [COLUMNS.index(column) for column in columns]
-    rows = [(name, ["{:.1f} / {:.1f} / {:.2f}".format(*row[i]) for i in places]) for name, row in FIGURES.items()]
-    return columns, (rows if columns else [])
+    rows = [
+        [Cell(name), *(Cell("{:.1f} / {:.1f} / {:.2f}".format(*row[place])) for place in places)]
+        for name, row in FIGURES.items()
+    ]
+    title = "Published figures (KIEval paper): accuracy / KIEval / rounds, GPT-4 as both examiners"
+    return Table("published_kieval", CONTAMINATION, ("model", *columns), rows, title=title) if columns else None

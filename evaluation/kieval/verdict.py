@@ -8,11 +8,11 @@ is read by ``free_text``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from evaluation.asking.form import closed, comment, one_of, read_json, room
+from evaluation.asking.form import closed, comment, one_of, read_json, room, whole
 from evaluation.templates import well_formed
 
 ASPECTS: Final = ("accuracy", "logic", "relevance", "coherence", "conciseness")
@@ -94,10 +94,21 @@ def verdict_of(value: Any) -> Verdict | None:
     )
 
 
+def _score(value: Any) -> Any:
+    """``"3"``, ``3.0`` and ``"3/4"`` are a 3; anything else is left to the check."""
+    number = whole(value, 4)
+    return value if number is None else number
+
+
+def _stop(value: Any) -> Any:
+    said = value.strip().casefold() if isinstance(value, str) else ""
+    return {"true": True, "yes": True, "false": False, "no": False}.get(said, value)
+
+
 class _Judged(BaseModel):
     model_config = ConfigDict(strict=True)
     comment: str = ""
-    score: int = Field(ge=1, le=4)
+    score: Annotated[int, BeforeValidator(_score)] = Field(ge=1, le=4)
 
 
 class _Form(BaseModel):
@@ -109,4 +120,4 @@ class _Form(BaseModel):
     conciseness: _Judged
     overall: _Judged
     reason: str = Field(default="none", pattern=f"^({'|'.join(STOP_REASONS)})$")
-    stop: bool = False
+    stop: Annotated[bool, BeforeValidator(_stop)] = False

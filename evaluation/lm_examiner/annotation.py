@@ -7,8 +7,6 @@ candidates' names; the key holds those, the examiner's marks and the text metric
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,15 +15,16 @@ from typing import Any, Final
 from evaluation.agreement.correlation import correlations
 from evaluation.agreement.figures import Figure
 from evaluation.agreement.ordering import pairwise_accuracy
-from evaluation.benchmarks.reading import Place, csv_rows, read_bytes
-from evaluation.human_rating.sheet import defused
+from evaluation.human_rating.sheet import Scale, read_columns, read_sheet, sheet_text
 from serving.records import derive_seed
 
-RATING: Final = "rating"
-SHEET: Final = ",;\t"
-"""What may stand between the cells of a filled sheet."""
+FIXED: Final = ("id", "question", "answer")
 RANKING: Final = "ranking"
 NULL: Final = ("null", "n/a", "na", "-")
+_NO_RATING: Final = 0
+_RATINGS: Final = Scale(
+    values={**{str(n): n for n in range(1, 6)}, **dict.fromkeys(NULL, _NO_RATING)}, said="1 to 5, NULL"
+)
 _RANKING: Final = re.compile(r"\d{1,4}(?:\s*[>=]\s*\d{1,4})*")
 
 
@@ -65,10 +64,7 @@ def key_rows(exams: Mapping[str, Sequence[Mapping[str, Any]]], references: Mappi
 
 def rating_sheet(rows: Sequence[Mapping[str, Any]], annotators: Sequence[str]) -> str:
     """The sheet of ratings as CSV text: id, question, answer, and a column to fill in per annotator."""
-    return _csv(
-        ["id", "question", "answer", *annotators],
-        [[r["id"], r["question"], r["answer"], *[""] * len(annotators)] for r in rows],
-    )
+    return sheet_text(FIXED, ([row[name] for name in FIXED] for row in rows), annotators)
 
 
 def ranking_sheet(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -78,8 +74,8 @@ def ranking_sheet(rows: Sequence[Mapping[str, Any]]) -> str:
     for item in dict.fromkeys(row["item_id"] for row in rows):
         own = [row for row in rows if row["item_id"] == item]
         answers = [row["answer"] for row in own]
-        table.append([item, own[0]["question"], *answers, *[""] * (most - len(answers)), ""])
-    return _csv(["item_id", "question", *(f"answer {n}" for n in range(1, most + 1)), RANKING], table)
+        table.append([item, own[0]["question"], *answers, *[""] * (most - len(answers))])
+    return sheet_text(["item_id", "question", *(f"answer {n}" for n in range(1, most + 1))], table, [RANKING])
 
 
 def read_ratings(path: Path, ids: Sequence[str]) -> tuple[dict[str, list[int]], int]:
@@ -87,49 +83,21 @@ def read_ratings(path: Path, ids: Sequence[str]) -> tuple[dict[str, list[int]], 
 
     ValueError names file, line and column of anything but 1..5, NULL or blank, and of an id that the key lacks.
     """
-    header, rows = read_table(path, "id")
-    columns = [i for i, name in enumerate(header) if name not in ("id", "question", "answer")]
-    if not columns:
-        raise ValueError(f"{path}: there is no column of ratings beside id, question and answer")
-    known, found, nulls = set(ids), dict[str, list[int]](), 0
-    for place, cells in rows:
-        name = cells[header.index("id")].strip()
-        if name not in known:
-            raise place.error(f"the key has no id {name!r}; is it the key of another sheet?", "id")
-        if name in found:
-            raise place.error(f"the id {name!r} stands twice", "id")
-        found[name] = []
-        for column in columns:
-            text = cells[column].strip()
-            if text.casefold() in NULL:
-                nulls += 1
-            elif text:
-                if text not in ("1", "2", "3", "4", "5"):
-                    raise place.error(f"{text!r:.40} is no rating; it must be 1 to 5, NULL or blank", header[column])
-                found[name].append(int(text))
-    return found, nulls
+    given = read_columns([path], ids, _RATINGS, lambda column: column not in FIXED).values()
+    ratings = {name: [table[name] for table in given if table.get(name, _NO_RATING) != _NO_RATING] for name in ids}
+    return ratings, sum(value == _NO_RATING for table in given for value in table.values())
 
 
 def read_rankings(path: Path, sizes: Mapping[str, int]) -> tuple[dict[str, dict[int, int]], int]:
     """Per item the rank of each answer's number (1: best; ``=`` shares a rank), and how many cells are NULL."""
-    header, rows = read_table(path, "item_id")
-    if RANKING not in header:
-        raise ValueError(f"{path}: there is no column {RANKING!r}")
     found: dict[str, dict[int, int]] = {}
-    seen: set[str] = set()
     nulls = 0
-    for place, cells in rows:
-        item, text = cells[header.index("item_id")].strip(), cells[header.index(RANKING)].strip()
-        if item not in sizes:
-            raise place.error(f"the key has no item {item!r}; is it the key of another sheet?", "item_id")
-        if item in seen:
-            raise place.error(f"the item {item!r} stands twice", "item_id")
-        seen.add(item)
-        if text.casefold() in NULL:
+    for place, item, cells in read_sheet(path, sizes, RANKING, column="item_id")[1]:
+        if cells[RANKING].casefold() in NULL:
             nulls += 1
-        elif text:
+        elif cells[RANKING]:
             try:
-                found[item] = parse_ranking(text, sizes[item])
+                found[item] = parse_ranking(cells[RANKING], sizes[item])
             except ValueError as error:
                 raise place.error(str(error), RANKING) from error
     return found, nulls
@@ -197,28 +165,3 @@ def _pairwise(
     if not counted:
         return Figure(value=None, n=0, reason="no pair is ranked")
     return Figure(value=right / counted, n=counted)
-
-
-def _csv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """CSV text with a byte order mark; no cell is a formula to a spreadsheet program."""
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(header)
-    writer.writerows([[defused(str(cell)) for cell in row] for row in rows])
-    return "\ufeff" + stream.getvalue()
-
-
-def read_table(path: Path, needed: str) -> tuple[list[str], list[tuple[Place, list[str]]]]:
-    """A filled sheet's header and rows with their places. ValueError without the ``needed`` column."""
-    if not path.is_file():
-        raise ValueError(f"there is no sheet {path}")
-    records = [row for row in csv_rows(read_bytes(path), str(path), SHEET) if any(cell.strip() for cell in row[1])]
-    if not records:
-        raise ValueError(f"{path} is empty; its first line must name the columns")
-    header = [cell.strip().removeprefix("\ufeff") for cell in records[0][1]]
-    if needed not in header:
-        raise ValueError(f"{path}: there is no column {needed!r}; the columns are {', '.join(header)}")
-    for place, cells in records[1:]:
-        if len(cells) != len(header):
-            raise place.error(f"the row has {len(cells)} cells, but the header names {len(header)} columns")
-    return header, records[1:]

@@ -18,6 +18,9 @@ from pydantic import Field
 
 from evaluation.items import Item, make_item
 from evaluation.lm_examiner import levels, prompts
+from evaluation.lm_examiner import plots as drawn
+from evaluation.lm_examiner import shown as said
+from evaluation.lm_examiner import tables as tabled
 from evaluation.lm_examiner.questions import QUESTION_WORDS, question_word
 from evaluation.lm_examiner.taxonomy import Domain, draw_domains, read_taxonomy
 from evaluation.lm_examiner.writing import answer_own, check_answers, classify, write_questions
@@ -65,6 +68,9 @@ class LMExaminerBuilder:
         },
     )
     size_option: ClassVar[str] = "domains"
+    shown = staticmethod(said.written)
+    tables = staticmethod(tabled.written)
+    plots = staticmethod(drawn.written)
 
     def __init__(self, options: LMExaminerOptions, *, seed: int) -> None:
         self.options = options

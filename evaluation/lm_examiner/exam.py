@@ -15,6 +15,9 @@ from pydantic import Field
 
 from evaluation.items import Item
 from evaluation.lm_examiner import answering, levels, prompts
+from evaluation.lm_examiner import plots as drawn
+from evaluation.lm_examiner import shown as said
+from evaluation.lm_examiner import tables as tabled
 from evaluation.lm_examiner.marking import FULL, ExaminerOptions, mark, marks_row
 from evaluation.lm_examiner.marks import by, by_level, figures
 from evaluation.lm_examiner.questions import find_questions, question_word
@@ -57,6 +60,10 @@ class LMExaminer:
     version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("candidate", "examiner")
     Options: ClassVar[type[ProtocolOptions]] = LMExaminerProtocolOptions
+    score_said: ClassVar[str] = "1 full marks, 0 not"
+    shown = staticmethod(said.exam)
+    tables = staticmethod(tabled.exams)
+    plots = staticmethod(drawn.exams)
 
     def __init__(self, options: LMExaminerProtocolOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options
@@ -136,6 +143,11 @@ class LMExaminer:
             "levels": by_level(records, seed=self.seed),
             "domains": by(records, "subject", seed=self.seed),
         }
+
+    @staticmethod
+    def score(record: Mapping[str, Any]) -> float | None:
+        """Full marks (1) or not (0), as the exam's headline figure counts them; None without marks."""
+        return None if record["overall"] is None else float(record["overall"] == FULL)
 
     def prompt_hashes(self) -> dict[str, str]:
         """Those of the prompts, and of the file of levels: other levels make other figures."""

@@ -14,7 +14,10 @@ from pydantic import Field
 
 from evaluation.asking.until_read import Reading, together
 from evaluation.items import Item, make_item
+from evaluation.lm_examiner import plots as drawn
 from evaluation.lm_examiner import prompts
+from evaluation.lm_examiner import shown as said
+from evaluation.lm_examiner import tables as tabled
 from evaluation.lm_examiner.answering import GroupOptions, answer, check_names, check_plain, input_order
 from evaluation.lm_examiner.comparing import compare
 from evaluation.lm_examiner.marking import Marks, mark, marks_row
@@ -63,7 +66,13 @@ class PeerExamination:
 
     name: ClassVar[str] = "peer_examination"
     version: ClassVar[int] = 2
+    rehearsed: ClassVar[bool] = False
+    """What peers ask depends on the questions that they write."""
     Options: ClassVar[type[ProtocolOptions]] = PeerOptions
+    shown = staticmethod(said.peer_examination)
+    tables = staticmethod(tabled.peer_examinations)
+    plots = staticmethod(drawn.peers)
+    notices = staticmethod(tabled.peer_notices)
 
     def __init__(self, options: PeerOptions, *, candidates: Sequence[str], seed: int) -> None:
         check_names(candidates, least=3)

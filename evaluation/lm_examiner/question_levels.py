@@ -14,6 +14,8 @@ from pydantic import Field
 
 from evaluation.items import Item
 from evaluation.lm_examiner import answering, levels, prompts
+from evaluation.lm_examiner import shown as said
+from evaluation.lm_examiner import tables as tabled
 from evaluation.lm_examiner.questions import QUESTION_WORDS, question_word
 from evaluation.lm_examiner.writing import check_answers, classify
 from evaluation.protocol import ProtocolOptions, Record
@@ -42,6 +44,8 @@ class QuestionLevels:
     version: ClassVar[int] = 1
     roles: ClassVar[tuple[str, ...]] = ("candidate",)
     Options: ClassVar[type[ProtocolOptions]] = LevelOptions
+    shown = staticmethod(said.question_levels)
+    tables = staticmethod(tabled.question_levels)
 
     def __init__(self, options: LevelOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options

@@ -10,6 +10,9 @@ from typing import Any, ClassVar, Literal
 
 from evaluation.items import Item
 from evaluation.lm_examiner import answering, levels, prompts
+from evaluation.lm_examiner import plots as drawn
+from evaluation.lm_examiner import shown as said
+from evaluation.lm_examiner import tables as tabled
 from evaluation.lm_examiner.answering import GroupOptions, answer, check_names, check_plain, input_order
 from evaluation.lm_examiner.comparing import compare, consistency
 from evaluation.lm_examiner.ranking import bradley_terry, win_rates
@@ -37,8 +40,12 @@ class Ranking:
     """
 
     name: ClassVar[str] = "ranking"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     Options: ClassVar[type[ProtocolOptions]] = RankingOptions
+    shown = staticmethod(said.ranking)
+    tables = staticmethod(tabled.rankings)
+    plots = staticmethod(drawn.rankings)
+    notices = staticmethod(tabled.ranking_notices)
 
     def __init__(self, options: RankingOptions, *, candidates: Sequence[str], seed: int) -> None:
         check_names(candidates, least=2, taken=(EXAMINER,))

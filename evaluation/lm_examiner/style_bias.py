@@ -16,6 +16,8 @@ from evaluation.asking.form import one_word
 from evaluation.asking.until_read import ask_until_read, together
 from evaluation.items import Item
 from evaluation.lm_examiner import answering, prompts
+from evaluation.lm_examiner import shown as said
+from evaluation.lm_examiner import tables as tabled
 from evaluation.lm_examiner.answering import GroupOptions, answer, check_names, check_plain
 from evaluation.lm_examiner.comparing import Pair, compare, consistency
 from evaluation.protocol import ProtocolOptions, Record
@@ -49,7 +51,11 @@ class StyleBias:
 
     name: ClassVar[str] = "style_bias"
     version: ClassVar[int] = 2
+    examined: ClassVar[bool] = False
+    """Its candidates are examiners: they answer none of the items."""
     Options: ClassVar[type[ProtocolOptions]] = StyleOptions
+    shown = staticmethod(said.style_bias)
+    tables = staticmethod(tabled.style_biases)
 
     def __init__(self, options: StyleOptions, *, candidates: Sequence[str], seed: int) -> None:
         check_names(candidates, least=1, taken=PARTS)

@@ -14,6 +14,8 @@ from pydantic import Field, field_validator
 from evaluation.asking.until_read import together
 from evaluation.items import Item
 from evaluation.probing import agent
+from evaluation.probing import published as papers
+from evaluation.probing import shown as said
 from evaluation.probing.agent import Loop, Stage
 from evaluation.probing.compose import compose, set_name, variants
 from evaluation.probing.judge import AcceptOptions
@@ -67,11 +69,13 @@ class Probing:
     """
 
     name: ClassVar[str] = "probing"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     seeds: ClassVar[bool] = True
     Options: ClassVar[type[ProtocolOptions]] = ProbingOptions
     rehearsal: ClassVar[Sequence[Mapping[str, str]]] = ()  # an item on which every attempt failed is kept as it was
     size_option: ClassVar[str] = ""
+    shown = staticmethod(said.build)
+    published = staticmethod(papers.published)
 
     def __init__(self, options: ProbingOptions, *, seed: int) -> None:
         self.options = options
@@ -166,6 +170,18 @@ class Probing:
             summary=summary(records, made),
             sets={name: part for name, part in sets.items() if part},
         )
+
+    def unfit(self, setting: str) -> str:
+        """Why a recipe's setting (``rewrites``, ``variants``) can't name this build, a sentence's end; "": it can."""
+        first = self.options.probes[0]
+        if setting == "variants" and not self.options.augment:
+            return " makes no variants; set its option augment: true"
+        if setting == "rewrites" and "p1" not in SETS[first]:
+            return (
+                f": its exam is {first!r}, which leaves the question's words as they are; let probes begin with one "
+                "that has p1, e.g. p1"
+            )
+        return ""
 
     def prompt_hashes(self) -> dict[str, str]:
         return agent.hashes()

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 from evaluation.asking.until_read import together
 from evaluation.items import Item
 from evaluation.probing import judge
+from evaluation.probing import shown as said
 from evaluation.probing.judge import AcceptOptions
 from evaluation.probing.version import Version
 from evaluation.protocol import ProtocolOptions, Record
@@ -33,6 +34,7 @@ class ProbingCalibrate:
     version: ClassVar[int] = 1
     roles: ClassVar[tuple[str, ...]] = ("candidate",)
     Options: ClassVar[type[ProtocolOptions]] = AcceptOptions
+    shown = staticmethod(said.calibrate)
 
     def __init__(self, options: AcceptOptions, *, seed: int, exemplars: Sequence[Item] = ()) -> None:
         self.options = options

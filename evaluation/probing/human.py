@@ -8,15 +8,14 @@ nor whether code and judge accepted the item.
 
 from __future__ import annotations
 
-import csv
-import io
 import random
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from evaluation.agreement.kappa import fleiss_kappa, krippendorff_alpha, pairwise_kappa
-from evaluation.human_rating.sheet import check_annotators, defused
+from evaluation.human_rating.sheet import YES_NO, check_annotators, read_columns, sheet_text
 from evaluation.items import LETTERS, Item
 from evaluation.probing.version import ABILITY_OF, SETS, lettered
 from evaluation.statistics import wilson
@@ -26,7 +25,7 @@ QUESTIONS: Final = {
     "right": "Is the marked answer still right, and the only right one? (yes/no)",
 }
 FIXED: Final = ("id", "original", "original_answer", "rewritten", "rewritten_answer")
-_YES = {"yes": True, "y": True, "1": True, "true": True, "no": False, "n": False, "0": False, "false": False}
+_COLUMN = re.compile(rf"(?:{'|'.join(QUESTIONS)}) \(.*\)")
 
 Answers = dict[str, dict[str, dict[str, bool]]]
 """Question -> annotator -> id -> answer."""
@@ -76,39 +75,22 @@ def ability(probe: str) -> str:
 
 
 def write_sheet(pairs: Sequence[Mapping[str, Any]], annotators: Sequence[str]) -> str:
-    """The sheet as CSV text with a byte order mark: two columns per annotator, ``same (NAME)`` and ``right (NAME)``."""
+    """The sheet as CSV text: two columns per annotator, ``same (NAME)`` and ``right (NAME)``."""
     check_annotators(annotators, FIXED)
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\r\n")
     columns = [f"{question} ({name})" for name in annotators for question in QUESTIONS]
-    writer.writerow([*FIXED, *columns])
-    for pair in pairs:
-        writer.writerow([*(defused(str(pair[name])) for name in FIXED), *[""] * len(columns)])
-    return "\ufeff" + stream.getvalue()
+    return sheet_text(FIXED, ([pair[name] for name in FIXED] for pair in pairs), columns)
 
 
-def read_sheets(paths: Iterable[Path], ids: Sequence[str]) -> Answers:
+def read_sheets(paths: Sequence[Path], ids: Sequence[str]) -> Answers:
     """The answers of filled sheets; blank cells are no answer.
 
     ValueError names file, line and column of anything but yes, no or blank, of an id that the key lacks or that stands
     twice, and of an answer that contradicts another sheet's.
     """
     answers: Answers = {question: {} for question in QUESTIONS}
-    known = set(ids)
-    for path in paths:
-        for line, row in _rows(path):
-            name = (row.get("id") or "").strip()
-            if name not in known:
-                raise ValueError(f"{path}:{line}: the key has no id {name!r}; is it the key of another export?")
-            for column, cell in row.items():
-                question, annotator = _column(column)
-                if question is None or not (cell or "").strip():
-                    continue
-                value = _YES.get(str(cell).strip().lower())
-                if value is None:
-                    raise ValueError(f"{path}:{line}: {column}: {cell!r:.40} is no answer; it must be yes, no or blank")
-                if answers[question].setdefault(annotator, {}).setdefault(name, value) != value:
-                    raise ValueError(f"{path}:{line}: {column}: {annotator} answered {name} otherwise in another sheet")
+    for column, given in read_columns(paths, ids, YES_NO, lambda name: _COLUMN.fullmatch(name) is not None).items():
+        question, _, annotator = column.removesuffix(")").partition(" (")
+        answers[question][annotator] = given
     if not any(answers[question] for question in QUESTIONS):
         raise ValueError("no sheet holds an answer: fill the columns 'same (NAME)' and 'right (NAME)' with yes or no")
     return answers
@@ -163,35 +145,3 @@ def _shown(item: Item) -> str:
 
 def _key(item: Item) -> str:
     return f"{LETTERS[item.answer_index]}. {item.answer_text}" if item.choices else item.answer
-
-
-def _column(name: str | None) -> tuple[str | None, str]:
-    for question in QUESTIONS:
-        if name and name.startswith(f"{question} (") and name.endswith(")"):
-            return question, name[len(question) + 2 : -1]
-    return None, ""
-
-
-def _rows(path: Path) -> list[tuple[int, dict[str, str]]]:
-    from evaluation.benchmarks.reading import decode, read_bytes
-
-    text = decode(read_bytes(path), str(path)).removeprefix("\ufeff")
-    first = text.split("\n", 1)[0]
-    delimiter = next((mark for mark in ",;\t" if mark in first), ",")
-    try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
-        rows = []
-        for row in reader:
-            if None in row or None in row.values():
-                raise ValueError(f"{path}:{reader.line_num}: the row has another number of cells than the header")
-            rows.append((reader.line_num, row))
-    except csv.Error as error:
-        raise ValueError(f"{path}: not valid CSV: {error}") from error
-    if not rows or "id" not in rows[0][1]:
-        raise ValueError(f"{path}: there is no column 'id', or no row; is it a sheet of 'proctor probing export'?")
-    seen: set[str] = set()
-    for line, row in rows:
-        if row["id"] in seen:
-            raise ValueError(f"{path}:{line}: the id {row['id']!r} is repeated")
-        seen.add(row["id"])
-    return rows

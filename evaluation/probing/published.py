@@ -5,6 +5,8 @@ Accuracy % as published and as probed with all principles; the correlations are 
 
 from __future__ import annotations
 
+from evaluation.show.table import Cell, Table
+
 MODELS = ("GPT-4-Turbo", "GPT-3.5", "Gemini Pro", "Yi-34b", "Mixtral", "Llama2-70b")
 FIGURES: dict[str, tuple[tuple[float, float], ...]] = {
     "mmlu": ((84.40, 68.86), (68.12, 56.15), (67.04, 55.55), (67.31, 63.30), (66.49, 55.24), (56.85, 49.70)),
@@ -20,3 +22,14 @@ def beside(benchmark: str) -> str:
     """One line: each model's accuracy before and after, in the order of ``MODELS``; "" for another benchmark."""
     rows = zip(MODELS, FIGURES.get(benchmark, ()), strict=False)
     return "; ".join(f"{name} {before:.2f} -> {after:.2f}" for name, (before, after) in rows)
+
+
+def published(benchmark: str) -> Table | None:
+    """Each model's accuracy before and after on a benchmark format; None for another one."""
+    rows = [
+        [Cell(name), *(Cell(f"{value:.2f}", value) for value in figures)]
+        for name, figures in zip(MODELS, FIGURES.get(benchmark, ()), strict=False)
+    ]
+    caption = "Accuracy in percent on the items as published, and as rewritten by all principles."
+    title = "Published figures (MPA paper)"
+    return Table("published_probing", caption, ("model", "vanilla", "probed"), rows, title=title) if rows else None

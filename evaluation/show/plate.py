@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from serving.files import write_bytes, write_text
 
+T = TypeVar("T")
 WIDTH = 5.4
 """Inches: readable on a page of 400 pixels, and across one column of a paper."""
 LOOK = {
@@ -62,6 +64,14 @@ def canvas(width: float = WIDTH, height: float = 3.6) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def draw(make: Callable[[], Iterable[Plate]], folder: Path) -> list[Drawing]:
+    """Makes the plates in our look and writes them."""
+    from matplotlib import rc_context
+
+    with rc_context(LOOK):
+        return [save(plate, folder) for plate in make()]
+
+
 def save(plate: Plate, folder: Path) -> Drawing:
     """``<name>.svg`` and ``<name>.png`` (160 dpi) in ``folder``."""
     svg, png = io.BytesIO(), io.BytesIO()
@@ -90,11 +100,7 @@ def _for_page(text: str, name: str) -> str:
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c6d31", "#555555", "#a01c4b")
 """The first six are Okabe and Ito's, which people who are colour-blind can tell apart."""
-
-
 MARKERS = "osD^vPX*<>"
-
-
 LINES = ("-", "--", "-.", ":")
 
 
@@ -104,3 +110,27 @@ class Style(NamedTuple):
     colour: str
     marker: str
     line: str
+
+
+def styles(names: Iterable[str]) -> dict[str, Style]:
+    """Each candidate's style, by its place among all of a run."""
+    return {
+        name: Style(
+            COLOURS[place % len(COLOURS)],
+            MARKERS[place % len(MARKERS)],
+            LINES[(place // len(COLOURS)) % len(LINES)],
+        )
+        for place, name in enumerate(names)
+    }
+
+
+def apart(held: Mapping[str, T]) -> list[tuple[str, str, T]]:
+    """The end of a file's name and of a heading for each of them: none for one alone."""
+    if len(held) == 1:
+        return [("", "", next(iter(held.values())))]
+    return [(f".{name}", f": {name}", one) for name, one in held.items()]
+
+
+def error_bars(value: float, interval: Sequence[float] | None) -> list[list[float]] | None:
+    """An interval as matplotlib wants it; a value outside, by rounding, has no bar on that side."""
+    return None if not interval else [[max(0.0, value - interval[0])], [max(0.0, interval[1] - value)]]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,39 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """name of its files, caption; header, and per column which way is better; rows of cells, the first a name."""
+    """name of its files, caption; header, and per column which way is better; rows of cells, the first a name.
+
+    title: its heading on a page
+    """
 
     name: str
     caption: str
     header: tuple[str, ...]
     rows: list[list[Cell]]
     better: tuple[int, ...] = ()
+    title: str = ""
+
+
+class Column(NamedTuple):
+    """A column of the contamination table: key in a candidate's summary, heading, factor, digits.
+
+    better: 1 the higher, -1 the lower, 0 neither
+    half: of the items that it is about, whose paired difference marks the cell; "" for none
+    said: a sentence that explains it
+    """
+
+    key: str
+    heading: str
+    scale: float
+    digits: int
+    better: int
+    half: str = ""
+    said: str = ""
+
+
+def count(number: int) -> Cell:
+    """A number of things."""
+    return Cell(str(number), number)
 
 
 def with_best(table: list[list[Cell]], better: Sequence[int]) -> list[list[Cell]]:
@@ -44,14 +72,8 @@ def with_best(table: list[list[Cell]], better: Sequence[int]) -> list[list[Cell]
         best = max(shown, key=lambda text: direction * float(text))
         for row in marked:
             if row[place].value is not None and row[place].text.partition(" ")[0] == best:
-                row[place] = _with(row[place], best=True)
+                row[place] = replace(row[place], best=True)
     return marked
-
-
-def _with(cell: Cell, **changes: Any) -> Cell:
-    from dataclasses import replace
-
-    return replace(cell, **changes)
 
 
 def figure(value: float | None, interval: Sequence[float] | None, scale: float, digits: int, note: str = "") -> Cell:
@@ -64,3 +86,9 @@ def figure(value: float | None, interval: Sequence[float] | None, scale: float, 
         return Cell(f"{text} ({note})" if note else text, value, digits=digits)
     low, high = interval[0] * scale, interval[1] * scale
     return Cell(f"{text} [{low:.{digits}f}, {high:.{digits}f}]", value, low, high, digits)
+
+
+def defused(text: str) -> str:
+    """The text as a cell that no spreadsheet program computes. NUL, which some can't read, becomes U+FFFD."""
+    text = text.replace("\0", "\ufffd")
+    return f"'{text}" if text.startswith(FORMULA) else text

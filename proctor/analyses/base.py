@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
-from evaluation.show.table import Table
 from proctor.experiment.experiment import Experiment
 from proctor.run_folder.run import RunFolder
 
 
 class Analysis(Protocol):
-    """name: its ``kind`` in experiment files
+    """What it shows of itself in a report are hooks as a protocol's (``evaluation.protocol.Shows``).
+
+    name: its ``kind`` in experiment files
     version: raised when its code changes what it computes; part of the stage's input digest
     Options: the pydantic model of its settings
     figure: a key that only its figures have: by it those of a former analysis of the same name are told apart
@@ -39,10 +39,6 @@ class Analysis(Protocol):
     def compute(self, run: RunFolder, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         """The figures (metrics.json) and, by figure of the report, the data of its plot (plots.json). Files of its own
         it may write into ``folder``."""
-        ...
-
-    def table(self, name: str, metrics: Mapping[str, Any]) -> Table | None:
-        """The figures as a table of the report."""
         ...
 
 

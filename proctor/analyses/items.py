@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from evaluation.item_analysis import plots as drawn
 from evaluation.item_analysis.classical import CUTS, LABELS, check_cuts
+from evaluation.protocol import Held
 from evaluation.show.table import Cell, Table, figure
 from proctor.analyses.base import exam_stages
 from proctor.experiment.experiment import Experiment
@@ -61,7 +63,6 @@ class ItemAnalysis:
         from evaluation.item_analysis import report
         from evaluation.item_analysis.matrix import from_records, to_csv
         from proctor.experiment.made import authors
-        from proctor.report.item_plots import items_csv
 
         given, seed = self.options, run.experiment.seed
         tables = {
@@ -89,41 +90,16 @@ class ItemAnalysis:
         if given.against is not None:
             other = tables[given.against]
             metrics = {**metrics, "against": report.beside(table, other, fraction=given.fraction, seed=seed)}
-        write_text(folder / "items.csv", items_csv(found.rows))
+        write_text(folder / "items.csv", drawn.items_csv(found.rows))
         write_text(folder / "matrix.csv", to_csv(table))
         curves = {key: found.curves[key] for key in ("theta", "characteristic", "abilities")} if found.curves else None
         return metrics, {"item_curves": curves} if curves else {}
 
-    def table(self, name: str, metrics: Mapping[str, Any]) -> Table | None:
-        given = self.options
-        rows = [[Cell(given.exam), *_set(metrics["set"]), *_items(metrics)]]
-        if other := metrics.get("against"):
-            blank = [Cell("-")] * (2 + len(LABELS))
-            rows.append([Cell(str(given.against)), *_set(other["set"]), *blank])
-            variance, apart = other["variance"], other["separability"]["difference"]
-            row = [Cell("-")] * 2 + [figure(_minus(metrics["set"]["mean"], other["set"]["mean"]), None, 1, 1)]
-            row += [figure(variance["difference"], variance["interval"], 1, 2), figure(apart, None, 1, 2), Cell("-")]
-            discrimination = figure(other["discrimination"]["difference"], other["discrimination"]["interval"], 1, 3)
-            difference = f"{given.exam} minus {given.against}"
-            rows.append([Cell(difference), *row, discrimination, *[Cell("-")] * len(LABELS)])
-        header = (
-            *("exam", "candidates", "items", "mean (0-100)", "variance", "separability"),
-            *("difficulty", "discrimination", *LABELS),
-        )
-        warned = " ".join(f"Warning: {line}." for line in metrics["warnings"])
-        if chance := metrics["by_chance"]:
-            warned += " Noise has a mean discrimination of {:.3f} [{:.3f}, {:.3f}].".format(
-                chance["mean"], *chance["interval"]
-            )
-        marked = " ".join(f"{who} {what}." for who, what in metrics.get("marked", {}).items())
-        return Table(
-            f"analysis_{name}",
-            "How well the items separate the candidates: variance of the candidates' means (0-100, over candidates), "
-            "share of pairs told apart, mean difficulty (maximum minus mean score) and discrimination (high minus low "
-            f"group, share of the maximum), and how many items have which label. {warned} {marked}".strip(),
-            header,
-            rows,
-        )
+    @staticmethod
+    def tables(held: Mapping[str, Held]) -> list[Table]:
+        return [_table(name, ItemOptions.model_validate(one.options), one.metrics) for name, one in held.items()]
+
+    plots = staticmethod(drawn.plots)
 
     def _stages(self, experiment: Experiment) -> dict[str, dict[str, str]]:
         """By exam the stages by candidate; with two exams those candidates only that sat both."""
@@ -142,6 +118,37 @@ class ItemAnalysis:
         if not common:
             raise ValueError(f"no candidate sits {' and '.join(found)}")
         return {exam: {name: stages[name] for name in common} for exam, stages in found.items()}
+
+
+def _table(name: str, given: ItemOptions, metrics: Mapping[str, Any]) -> Table:
+    rows = [[Cell(given.exam), *_set(metrics["set"]), *_items(metrics)]]
+    if other := metrics.get("against"):
+        blank = [Cell("-")] * (2 + len(LABELS))
+        rows.append([Cell(str(given.against)), *_set(other["set"]), *blank])
+        variance, apart = other["variance"], other["separability"]["difference"]
+        row = [Cell("-")] * 2 + [figure(_minus(metrics["set"]["mean"], other["set"]["mean"]), None, 1, 1)]
+        row += [figure(variance["difference"], variance["interval"], 1, 2), figure(apart, None, 1, 2), Cell("-")]
+        discrimination = figure(other["discrimination"]["difference"], other["discrimination"]["interval"], 1, 3)
+        difference = f"{given.exam} minus {given.against}"
+        rows.append([Cell(difference), *row, discrimination, *[Cell("-")] * len(LABELS)])
+    header = (
+        *("exam", "candidates", "items", "mean (0-100)", "variance", "separability"),
+        *("difficulty", "discrimination", *LABELS),
+    )
+    warned = " ".join(f"Warning: {line}." for line in metrics["warnings"])
+    if chance := metrics["by_chance"]:
+        low, high = chance["interval"]
+        warned += f" Noise has a mean discrimination of {chance['mean']:.3f} [{low:.3f}, {high:.3f}]."
+    marked = " ".join(f"{who} {what}." for who, what in metrics.get("marked", {}).items())
+    return Table(
+        f"analysis_{name}",
+        "How well the items separate the candidates: variance of the candidates' means (0-100, over candidates), "
+        "share of pairs told apart, mean difficulty (maximum minus mean score) and discrimination (high minus low "
+        f"group, share of the maximum), and how many items have which label. {warned} {marked}".strip(),
+        header,
+        rows,
+        title=f"Analysis {name}",
+    )
 
 
 def _set(whole: Mapping[str, Any]) -> list[Cell]:

@@ -9,8 +9,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from evaluation.probing import plots as drawn
 from evaluation.probing.report import EVERYTHING
 from evaluation.probing.version import SETS
+from evaluation.protocol import Held
 from evaluation.show.table import Cell, Table, figure
 from proctor.analyses.base import exam_stages
 from proctor.analyses.probing_inputs import read_exams, read_metrics
@@ -81,38 +83,17 @@ class ProbingAnalysis:
                 calibration=judge[0] if judge else None,
             ),
         )
-        return metrics, {"probing": plots(metrics)}
+        return metrics, {"probing": plotted(metrics)}
 
-    def table(self, name: str, metrics: Mapping[str, Any]) -> Table | None:
-        against = (metrics.get("contamination") or {}).get("candidates", {})
-        body = []
-        for candidate, groups in metrics["candidates"].items():
-            for benchmark, figures in groups.items():
-                for probe, row in figures["sets"].items():
-                    body.append([Cell(candidate), Cell(benchmark), Cell(probe), *_cells(row)])
-                    compared = (
-                        against.get(candidate, {}).get(probe) if len(groups) == 1 or benchmark == EVERYTHING else None
-                    )
-                    body[-1] += [_spread((compared or {}).get(key)) for key in ("fidelity", "resistance")]
-        judge = metrics["judge"]
-        said = [f"Judge: recall {judge['recall']:.2f} on broken rewrites."] if judge.get("recall") is not None else []
-        said += [f"Warning: {judge['warning']}."] if judge["warning"] else []
-        said += [metrics["contamination"]["caution"]] if against else []
-        header = (
-            *("candidate", "benchmark", "set", "n", "sets", "vanilla %", "probed %", "delta"),
-            *("delta without fallbacks", "fallbacks", "changed", "fidelity", "resistance"),
-        )
-        return Table(
-            f"analysis_{name}",
-            "Accuracy on the items as published and as rewritten, paired (± standard deviation over sets, 95% interval "
-            "of the delta over items, in points). " + " ".join(said),
-            header,
-            body,
-        )
+    @staticmethod
+    def tables(held: Mapping[str, Held]) -> list[Table]:
+        return [_table(name, one.metrics) for name, one in held.items()]
+
+    plots = staticmethod(drawn.plots)
 
     def _stages(self, experiment: Experiment) -> dict[str, dict[str, str]]:
         """By candidate and set (``vanilla``, ``all``, ``all.set-2``, ...), the stage of the exam."""
-        from evaluation import builders_registry as builders
+        from evaluation import registry as builders
 
         given = self.options
         if given.build not in experiment.builds:
@@ -128,7 +109,7 @@ class ProbingAnalysis:
         held = experiment.exams[given.vanilla]
         if held.protocol != "static" or held.build is not None:
             raise ValueError(f"vanilla: {given.vanilla!r} must be a static exam of the items as published")
-        options: Any = builders.build(config.builder, config.options, seed=experiment.seed)
+        options: Any = builders.build_builder(config.builder, config.options, seed=experiment.seed)
         first = options.options.probes[0]
         if given.exams is None:
             chosen = [n for n, e in experiment.exams.items() if e.build == given.build and e.protocol == "static"]
@@ -208,7 +189,36 @@ def _probe(name: str) -> str | None:
     return probe if probe in SETS else None
 
 
-def plots(metrics: Mapping[str, Any]) -> dict[str, Any]:
+def _table(name: str, metrics: Mapping[str, Any]) -> Table:
+    against = (metrics.get("contamination") or {}).get("candidates", {})
+    body = []
+    for candidate, groups in metrics["candidates"].items():
+        for benchmark, figures in groups.items():
+            for probe, row in figures["sets"].items():
+                body.append([Cell(candidate), Cell(benchmark), Cell(probe), *_cells(row)])
+                compared = (
+                    against.get(candidate, {}).get(probe) if len(groups) == 1 or benchmark == EVERYTHING else None
+                )
+                body[-1] += [_spread((compared or {}).get(key)) for key in ("fidelity", "resistance")]
+    judge = metrics["judge"]
+    said = [f"Judge: recall {judge['recall']:.2f} on broken rewrites."] if judge.get("recall") is not None else []
+    said += [f"Warning: {judge['warning']}."] if judge["warning"] else []
+    said += [metrics["contamination"]["caution"]] if against else []
+    header = (
+        *("candidate", "benchmark", "set", "n", "sets", "vanilla %", "probed %", "delta"),
+        *("delta without fallbacks", "fallbacks", "changed", "fidelity", "resistance"),
+    )
+    return Table(
+        f"analysis_{name}",
+        "Accuracy on the items as published and as rewritten, paired (± standard deviation over sets, 95% interval "
+        "of the delta over items, in points). " + " ".join(said),
+        header,
+        body,
+        title=f"Analysis {name}",
+    )
+
+
+def plotted(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """The data of the figures: per candidate the change by set, and the 2x2 of its first set (``all`` if there)."""
     deltas: dict[str, Any] = {}
     churn: dict[str, Any] = {}

@@ -88,6 +88,8 @@ def _outcomes(folder: Path, *, vanilla: bool) -> tuple[dict[str, Any], dict[str,
             raise ValueError(f"{place}: item {item.id} has no source_id; a probed exam names the item it was made of")
         if key in outcomes:
             raise ValueError(f"{file}: two results belong to item {key}; give each set with its own records")
+        if row["correct"] is None:  # no result (longer than the context, or its best options tied): it has no partner
+            continue
         outcomes[key] = Outcome(bool(row["correct"]), int(row["options"]))
         found[key] = item
     return outcomes, found

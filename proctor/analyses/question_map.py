@@ -11,12 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from evaluation.benchmarks.chosen import BenchmarkConfig
 from evaluation.items import Item
+from evaluation.protocol import Held
+from evaluation.show.plate import COLOURS, MARKERS, Plate, Style, apart, canvas
 from evaluation.show.table import Cell, Table, figure
 from proctor.analyses.base import exam_stages
 from proctor.experiment.experiment import Experiment
 from proctor.run_folder.run import RunFolder
 from serving.files import write_jsonl
 from serving.named import NAME
+
+LARGE = 500
+"""Points from which on they are drawn small."""
 
 
 class MapOptions(BaseModel):
@@ -109,15 +114,16 @@ class QuestionMap:
         }
         return metrics, {"question_map": drawn}
 
-    def table(self, name: str, metrics: Mapping[str, Any]) -> Table | None:
-        counts = ", ".join(f"{key} {value}" for key, value in metrics["sets"].items())
-        keys = {"within_domain": "by set within subject", "overall": "by set", "by_domain_labels": "by subject"}
-        rows = [[Cell(said), figure(metrics[key], None, 1, 3)] for key, said in keys.items()]
-        caption = (
-            "Silhouette (cosine distance of embeddings, -1 to 1): near 0 the sets mingle, near 1 each lives in a "
-            f"corner of its own. Questions: {counts}."
-        )
-        return Table(f"analysis_{name}", caption, ("questions grouped", "silhouette"), rows)
+    @staticmethod
+    def tables(held: Mapping[str, Held]) -> list[Table]:
+        return [_table(name, one.metrics) for name, one in held.items()]
+
+    @staticmethod
+    def plots(held: Mapping[str, Held], style: Mapping[str, Style]) -> list[Plate]:
+        """Reads ``question_map`` of plots.json: {points: [[x, y, set], ...], silhouette: s or null, about,
+        projection: text}."""
+        data = {name: one.plots.get("question_map") or {} for name, one in held.items()}
+        return [plate(one, *ends) for *ends, one in apart({n: one for n, one in data.items() if one.get("points")})]
 
     def _sets(self, run: RunFolder) -> dict[str, list[Item]]:
         from evaluation.benchmarks.chosen import read_benchmark
@@ -128,3 +134,44 @@ class QuestionMap:
         found = {exam: list(read_items(run, exam).items) for exam in given.exams}
         found |= {build: list(read_exam(run.stage(f"build.{build}").path).items) for build in given.builds}
         return found | {name: list(read_benchmark(config).items) for name, config in given.benchmarks.items()}
+
+
+def _table(name: str, metrics: Mapping[str, Any]) -> Table:
+    counts = ", ".join(f"{key} {value}" for key, value in metrics["sets"].items())
+    keys = {"within_domain": "by set within subject", "overall": "by set", "by_domain_labels": "by subject"}
+    rows = [[Cell(said), figure(metrics[key], None, 1, 3)] for key, said in keys.items()]
+    caption = (
+        "Silhouette (cosine distance of embeddings, -1 to 1): near 0 the sets mingle, near 1 each lives in a "
+        f"corner of its own. Questions: {counts}."
+    )
+    header = ("questions grouped", "silhouette")
+    return Table(f"analysis_{name}", caption, header, rows, title=f"Analysis {name}")
+
+
+def plate(given: Mapping[str, Any], suffix: str = "", heading: str = "") -> Plate:
+    """The questions in the plane, coloured by set."""
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for x, y, group in given["points"]:
+        groups.setdefault(str(group), []).append((float(x), float(y)))
+    drawing = canvas(height=4.4)
+    axes = drawing.add_subplot()
+    for place, (group, points) in enumerate(groups.items()):
+        axes.scatter(
+            *zip(*points, strict=True),
+            s=14 if len(given["points"]) < LARGE else 6,
+            alpha=0.7,
+            color=COLOURS[place % len(COLOURS)],
+            marker=MARKERS[place % len(MARKERS)],
+            label=f"{group} ({len(points)})",
+        )
+    axes.set_xlabel("first dimension (no unit)")
+    axes.set_ylabel("second dimension (no unit)")
+    drawing.legend(loc="outside upper center", ncols=3)
+    parted = "" if given.get("silhouette") is None else f" Silhouette of the groups: {given['silhouette']:.2f}."
+    return Plate(
+        name=f"question_map{suffix}",
+        title=f"Map of the questions{heading}",
+        caption=f"{given.get('projection') or 't-SNE'} of embedded questions, {given.get('about') or 'by origin'}. "
+        f"Only nearness says anything, not the axes.{parted}",
+        figure=drawing,
+    )

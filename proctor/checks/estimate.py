@@ -128,6 +128,13 @@ def _rehearse(experiment: Experiment, folder: Path) -> dict[str, dict[str, int]]
     return found
 
 
+def rehearsed(protocol: str) -> bool:
+    """Whether a group's calls can be counted with models that give scripted answers."""
+    from evaluation.registry import group_protocol
+
+    return bool(getattr(group_protocol(protocol), "rehearsed", True))
+
+
 def _before(experiment: Experiment, models: Mapping[str, ModelSpec]) -> Experiment:
     """The experiment with existing models in place of trained ones. Nothing is filtered: that takes real answers; nor
     do peers examine each other: that takes real questions."""
@@ -136,7 +143,7 @@ def _before(experiment: Experiment, models: Mapping[str, ModelSpec]) -> Experime
         for name, candidate in experiment.candidates.items()
     }
     exams = {name: exam.model_copy(update={"prefilter": False}) for name, exam in experiment.exams.items()}
-    groups = {name: group for name, group in experiment.groups.items() if group.protocol != "peer_examination"}
+    groups = {name: group for name, group in experiment.groups.items() if rehearsed(group.protocol)}
     return experiment.model_copy(
         update={
             "models": dict(models),

@@ -43,7 +43,7 @@ def analyse(
     """Difficulty and discrimination of every item: items.csv, metrics.json and plots in --out."""
     from evaluation.item_analysis import report
     from evaluation.item_analysis.matrix import to_csv
-    from proctor.report.item_plots import items_csv, write_plots
+    from evaluation.item_analysis.plots import items_csv, write_plots
     from proctor.run_folder.single import check_folder, once
     from serving.files import readable, write_json, write_jsonl, write_text
 

@@ -29,7 +29,7 @@ def build(
     option: Annotated[list[str], typer.Option("-o", "--option", help="Option of the builder: key=value (YAML).")] = [],  # noqa: B006
 ) -> None:
     """Let models write an exam: items.jsonl (a benchmark file), records.jsonl and metrics.json in --out."""
-    from evaluation import builders_registry as builders
+    from evaluation import registry as builders
     from evaluation.exam_set import FrozenExam
     from evaluation.items import Item
     from evaluation.run_builder import build_exam, check_weights, describe
@@ -42,7 +42,7 @@ def build(
     one_of("--duplicates", duplicates, ("error", "report"))
     mode = checked_schedule(schedule)
     options = key_values(option)
-    made = builders.build(builder, options, seed=seed)
+    made = builders.build_builder(builder, options, seed=seed)
     models = {}
     for role, path in playing(made.roles, model).items():
         models[role] = model_spec(path, engine=engine, dtype=dtype, score_dtype=dtype)

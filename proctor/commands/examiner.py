@@ -32,7 +32,7 @@ def figures(
     ] = [],  # noqa: B006
 ) -> None:
     """Draw radar, levels, domains and question words of finished exams; full marks and the few-shot gain in a table."""
-    from proctor.report.examiner_results import draw_exams, folders, read_metrics
+    from evaluation.lm_examiner.results import draw_exams, folders, read_metrics
 
     marked = {name: read_metrics(path, "lm_examiner") for name, path in folders(exam, "--exam").items()}
     shots = {name: read_metrics(path, "lm_examiner") for name, path in folders(few_shot, "--few-shot").items()}
@@ -58,7 +58,7 @@ def references(
     seed: Seed = 0,
 ) -> None:
     """Have people check the examiner's own answers: a sheet to fill in, then the share that is right."""
-    from proctor.report.examiner_results import check_references
+    from evaluation.lm_examiner.people import check_references
 
     print(check_references(built, sheet, number=number, seed=seed))
 
@@ -116,12 +116,14 @@ def embed(
 ) -> None:
     """Question bias: embed the questions of each examiner, plot them, and give the silhouette within domains."""
     from evaluation.lm_examiner.embeddings import encoder_folder
+    from evaluation.lm_examiner.results import embed_questions, question_sets
     from proctor.commands.options import one_of
-    from proctor.report.examiner_results import embed_questions, question_sets
+    from proctor.run_folder.single import once
 
     one_of("--projection", projection, ("pca", "tsne"))
     found = question_sets(benchmark, peer)
-    for line in embed_questions(found, encoder_folder(encoder), projection, seed=seed, out=out):  # type: ignore[arg-type]
+    folder = encoder_folder(encoder)
+    for line in embed_questions(found, folder, projection, seed=seed, out=out, once=once):  # type: ignore[arg-type]
         print(line)
     print(f"figures: {out}")
 
@@ -143,9 +145,10 @@ def style(
     option: Options = [],  # noqa: B006
 ) -> None:
     """Style bias: rewrite answers in another model's style, and see which version each examiner prefers."""
+    from evaluation.lm_examiner.people import write_equivalence_sheet
+    from evaluation.lm_examiner.results import show_style
     from proctor.commands.grouping import Serving, examine_group
     from proctor.commands.inputs import benchmark_given
-    from proctor.report.examiner_results import show_style, write_equivalence_sheet
     from serving.named import named_values
 
     metrics = examine_group(
@@ -170,7 +173,8 @@ def style_people(
     seed: Seed = 0,
 ) -> None:
     """Style bias over the pairs that people, and not a judge, found equivalent."""
-    from proctor.report.examiner_results import people_on_style, show_style
+    from evaluation.lm_examiner.people import people_on_style
+    from evaluation.lm_examiner.results import show_style
 
     show_style(people_on_style(folder, sheet, seed=seed))
     print(f"figures: {folder / 'metrics_people.json'}")
@@ -185,9 +189,14 @@ def sheet(
     seed: Seed = 0,
 ) -> None:
     """Write the sheets in which people rate (1 to 5) and rank the candidates' answers, and the key."""
-    from proctor.report.examiner_results import export_sheets, folders
+    from evaluation.lm_examiner.people import export_sheets
+    from evaluation.lm_examiner.results import folders
+    from proctor.run_folder.finished import read_exam_items
 
-    rows = export_sheets(folders(exam, "--exam"), out, annotators=annotator, limit=limit, seed=seed)
+    given = folders(exam, "--exam")
+    rows = export_sheets(
+        given, lambda folder: read_exam_items(folder)[1], out, annotators=annotator, limit=limit, seed=seed
+    )
     print(f"{rows} answers: {out / 'ratings.csv'}, {out / 'rankings.csv'}; the key: {out / 'key.jsonl'}")
 
 
@@ -202,10 +211,12 @@ def agree(
     seed: Seed = 0,
 ) -> None:
     """Agreement of the examiner, ROUGE, BLEU and BERTScore with people's ratings and rankings."""
-    from proctor.report.examiner_results import measure_agreement
+    from evaluation.lm_examiner.people import measure_agreement
+    from proctor.run_folder.single import once
 
     if ratings is None and rankings is None:
         raise ValueError("what do people say? give --ratings FILE or --rankings FILE, or both")
-    for line in measure_agreement(key, ratings, rankings, bertscore_model, bertscore_layer, seed=seed, out=out):
+    encoder = bertscore_model, bertscore_layer
+    for line in measure_agreement(key, ratings, rankings, *encoder, seed=seed, out=out, once=once):
         print(line)
     print(f"figures: {out / 'metrics.json'}")

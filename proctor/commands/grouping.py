@@ -37,9 +37,9 @@ def examine_group(
     benchmark, limit: whose items, and how many are drawn; None: the protocol makes its own
     """
     from evaluation.registry import build_group
+    from evaluation.run_exam import draw_group
     from proctor.commands.inputs import inputs_of, read_items
     from proctor.commands.options import checked_schedule, key_values
-    from proctor.report.examiner_figures import draw_figures
     from proctor.run_folder.single import examine_once
 
     options = key_values(option)
@@ -52,7 +52,7 @@ def examine_group(
     )
 
     def figures(folder: Path, metrics: dict[str, Any]) -> list[str]:
-        return [f"figures/{name}" for name in draw_figures(exam.name, metrics, folder / "figures")]
+        return [f"figures/{name}" for name in draw_group(exam, metrics, folder / "figures")]
 
     return examine_once(out, exam, items, models=models, mode=mode, inputs=inputs, further=figures)
 

@@ -30,7 +30,7 @@ def funnel(
 ) -> None:
     """Each step's yield with the reasons for rejection, and the cost per item."""
     from evaluation.idgen.funnel import added
-    from proctor.report.item_plots import write_funnel
+    from evaluation.item_analysis.plots import write_funnel
     from proctor.run_folder.single import check_folder
     from serving.files import read_json, write_json
 

@@ -32,11 +32,11 @@ def groups() -> Iterator[str]:
 
 def builders() -> Iterator[str]:
     """Builders: whether they start from seeds, roles (with the defaults), options."""
-    from evaluation.builders_registry import BUILDERS, build, builder
+    from evaluation.registry import BUILDERS, build_builder, builder
 
     for name in BUILDERS:
         kind = builder(name)
-        roles = ", ".join(build(name, {}, seed=0).roles)
+        roles = ", ".join(build_builder(name, {}, seed=0).roles)
         start = "starts from a benchmark's items" if kind.seeds else "takes no seeds"
         yield f"{name:14} roles (by default): {roles}; {start}; options: {', '.join(kind.Options.model_fields)}"
 

@@ -114,7 +114,7 @@ def status(run: RunPath) -> None:
 
 def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]) -> None:
     """Write the report of a run again, from its folder alone, and print its table. A run may be unfinished."""
-    from proctor.report.summary import expected, finished
+    from proctor.report.present import expected, finished
     from proctor.report.write import write_report
     from proctor.run_folder.environment import add_self_tests
     from proctor.run_folder.run import open_run
@@ -229,7 +229,7 @@ def estimate(
     out: Annotated[Path | None, typer.Option("--out", help="Write the figures to this JSON file, too.")] = None,
 ) -> None:
     """Estimate calls, tokens, time and memory of an experiment, without training, from a rehearsal and a sample."""
-    from proctor.checks.estimate import as_json, measured, table
+    from proctor.checks.estimate import as_json, measured, rehearsed, table
     from proctor.checks.estimate import estimate as estimated
     from proctor.checks.experiment import preflight
     from proctor.experiment.load import load_experiment
@@ -244,7 +244,7 @@ def estimate(
     if any(exam.prefilter for exam in loaded.exams.values()):
         print("note: the prefilter is not in it, and its exam is counted as if every item were kept")
     for name, group in loaded.groups.items():
-        if group.protocol == "peer_examination":
+        if not rehearsed(group.protocol):
             print(f"note: group {name} is not in it: what peers ask depends on the questions that they write")
     if any(candidate.recipe for candidate in loaded.candidates.values()):
         print("note: training is not in it; trained candidates are taken to answer as their base does")

@@ -45,9 +45,11 @@ def train(
     from serving.settings import validate
     from training.build import build_candidate, check_candidate
     from training.config import TrainingJob
+    from training.presets import tell_of_reset
 
     settings = key_values(overrides)
     refuse_reserved(settings, RESERVED)
+    tell_of_reset(settings)
     check_folder(out)
     spec = model_spec(base, engine="transformers")
     check_model(spec, "--base")

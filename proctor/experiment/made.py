@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from evaluation import builders_registry as builders
 from evaluation import registry as protocols
 from evaluation.protocol import ExamBuilder, GroupProtocol
 from proctor import analyses
@@ -50,7 +49,7 @@ def builder_for(experiment: Experiment, build: str) -> ExamBuilder:
     """The builder with its options checked. ValueError begins with where the fault is."""
     config = experiment.builds[build]
     try:
-        return builders.build(config.builder, config.options, seed=experiment.seed)
+        return protocols.build_builder(config.builder, config.options, seed=experiment.seed)
     except ValueError as error:
         raise ValueError(f"builds.{build}: {error}") from error
 

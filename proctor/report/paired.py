@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.statistics import mcnemar, paired_mean, sign_flip, welch
-from proctor.report.item_score import is_right_or_wrong, value
+from proctor.report.item_score import Scored
 
 Rows = Sequence[Mapping[str, Any]]
 
 
-def paired(a: Rows, b: Rows, *, seed: int) -> dict[str, Any] | None:
+def paired(a: Sequence[Scored], b: Sequence[Scored], *, seed: int) -> dict[str, Any] | None:
     """Mean of a - b over the items that both have a result for; None without any.
 
     difference, interval: 95%, over items (``statistics.mean_of``); n: items; only_a, only_b: where one did better
     p_value: McNemar's exact test for right/wrong results, else a two-sided sign-flip permutation test
     unpaired: items that only one of the two has, or has a result for
     """
-    first, second = ({r["item_id"]: v for r in rows if (v := value(r)) is not None} for rows in (a, b))
+    first, second = ({row.item: row.score for row in rows if row.score is not None} for rows in (a, b))
     common = [key for key in first if key in second]
     if not common:
         return None
     x, y = [first[k] for k in common], [second[k] for k in common]
     found = paired_mean(x, y, seed=seed)
     assert found is not None
-    binary = all(is_right_or_wrong(row) for row in [*a, *b])
+    binary = all(row.right_or_wrong for row in [*a, *b]) and {*x, *y} <= {0.0, 1.0}  # a tie earns a share
     p_value = (
         mcnemar([v == 1 for v in x], [v == 1 for v in y]).p_value
         if binary
@@ -39,7 +39,7 @@ def paired(a: Rows, b: Rows, *, seed: int) -> dict[str, Any] | None:
         "n": len(common),
         "only_a": sum(p > q for p, q in zip(x, y, strict=True)),
         "only_b": sum(p < q for p, q in zip(x, y, strict=True)),
-        "unpaired": len({r["item_id"] for r in [*a, *b]}) - len(common),
+        "unpaired": len({row.item for row in [*a, *b]}) - len(common),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,16 @@ from typing import Any
 from evaluation import registry as protocols
 from evaluation.templates import template_source
 from proctor.experiment.made import protocol_for
-from proctor.report import groups
-from proctor.report.run_data import Evidence
-from proctor.report.summary import finished
-from serving.files import read_json
+from proctor.report.run_data import RunData
+from serving.files import read_json, read_jsonl
 
 FAILURES = {
     "unscored": "items without a result",
+    "overlong": "items longer than the model's context, not scored",
+    "cut_and_scored": "items longer than the model's context, scored by their end",
+    "tied": "items whose best options are equally probable (1/k each)",
+    "fewer_exemplars": "items with fewer exemplars, to fit the context",
+    "exemplar_copies": "items with copies among the exemplars, left out",
     "unparsable": "answers that could not be read",
     "missing_verdicts": "verdicts missing after all attempts",
     "empty_questions": "empty questions of the interactor",
@@ -30,12 +32,10 @@ FAILURES = {
 }
 
 
-def usage(evidence: Evidence) -> list[dict[str, Any]]:
+def usage(data: RunData) -> list[dict[str, Any]]:
     """Calls, tokens and seconds per stage and role, as measured; a row without a role where no model was asked."""
     found = []
-    for folder in evidence.stages():
-        if not finished(evidence.run, folder.name):
-            continue
+    for folder in data.stages():
         seconds = read_json(folder / "time.json").get("seconds")
         roles = read_json(folder / "usage.json").get("roles", {})
         for role, used in roles.items() or [("", {})]:
@@ -44,17 +44,15 @@ def usage(evidence: Evidence) -> list[dict[str, Any]]:
     return found
 
 
-def failures(evidence: Evidence) -> list[dict[str, Any]]:
+def failures(data: RunData) -> list[dict[str, Any]]:
     """What went wrong and was counted: stage, what, count. Empty: nothing did."""
     found = []
-    for folder in evidence.stages():
-        if finished(evidence.run, folder.name):
-            for what, count in _counted(evidence, folder):
-                found.append({"stage": folder.name, "what": what, "count": count})
+    for folder in data.stages():
+        found += [{"stage": folder.name, "what": what, "count": count} for what, count in _counted(data, folder)]
     return found
 
 
-def _counted(evidence: Evidence, folder: Path) -> Iterator[tuple[str, int]]:
+def _counted(data: RunData, folder: Path) -> Iterator[tuple[str, int]]:
     metrics = read_json(folder / "metrics.json")
     candidate = read_json(folder / "candidate.json")
     if folder.name.startswith("detect."):
@@ -77,12 +75,8 @@ def _counted(evidence: Evidence, folder: Path) -> Iterator[tuple[str, int]]:
     overflow = metrics.get("overflow") or {}
     if overflow.get("dialogues_with_dropped_rounds"):
         yield "dialogues whose oldest rounds did not fit", overflow["dialogues_with_dropped_rounds"]
-    retries = sum(
-        max(0, (one.get("attempts") or 1) - 1)
-        for record in evidence.rows(folder.name)
-        for one in [*record.get("rounds", []), *record.get("turns", [])]
-        if isinstance(one, Mapping) and isinstance(one.get("attempts"), int)
-    )
+    sat = ((f"{exam}.{name}", one) for exam, by in data.sittings.items() for name, one in by.items())
+    retries = sum(one.retries for stage, one in sat if stage == folder.name)
     if retries:
         yield "verdicts asked for again", retries
     used = read_json(folder / "usage.json")
@@ -93,10 +87,10 @@ def _counted(evidence: Evidence, folder: Path) -> Iterator[tuple[str, int]]:
         yield f"texts longer than the context ({long_texts['policy']})", long_texts["texts"]
 
 
-def prompts(evidence: Evidence) -> list[dict[str, str]]:
+def prompts(data: RunData) -> list[dict[str, str]]:
     """Exam, file, SHA-256 and text of every prompt. The text is shown where it is still the installed one."""
     found = []
-    experiment = evidence.run.experiment
+    experiment = data.experiment
     for exam in (*experiment.exams, *experiment.groups):
         config = experiment.sitting(exam)
         try:
@@ -120,41 +114,13 @@ def _prompt(name: str) -> str:
         return ""
 
 
-def limits(evidence: Evidence) -> list[str]:
-    """What the examiner's own answers say about it, in sentences. Empty: no exam had one."""
-    found = []
-    experiment = evidence.run.experiment
-    for exam, config in experiment.exams.items():
-        if config.protocol != "kieval":
-            continue
-        grades: Counter[int] = Counter()
-        missing = votes = agreeing = 0
-        for name in experiment.candidates:
-            for record in evidence.rows(f"{exam}.{name}"):
-                missing += record.get("missing_verdicts") or 0
-                for one in record.get("rounds", []):
-                    if one.get("overall") is not None:
-                        grades[one["overall"]] += 1
-                    given = [v["overall"] for v in one.get("votes") or [] if v.get("overall") is not None]
-                    if len(given) > 1:
-                        votes += 1
-                        agreeing += len(set(given)) == 1
-        if not grades:
-            continue
-        total = grades.total()
-        spread = ", ".join(f"{grade}: {count}" for grade, count in sorted(grades.items()))
-        found.append(f"{exam}: {total} verdicts (overall grade and how often: {spread}); {missing} missing.")
-        if len(grades) == 1 and total > 1:
-            found.append(
-                f"{exam}: every verdict has the same grade. This examiner tells nobody from anybody, and its scores "
-                "and rounds say nothing about the candidates."
-            )
-        if votes:
-            found.append(f"{exam}: all votes agreed in {agreeing} of {votes} rounds (self-consistency).")
-        else:
-            found.append(f"{exam}: one vote per verdict, so its self-consistency was not measured.")
-        own = evidence.prefiltered(exam)
+def limits(data: RunData) -> list[str]:
+    """What the examiners' own answers say about them, in sentences. Empty: there is nothing to say."""
+    found = [line for notices, held in data.hooked("notices") for line in notices(held)]
+    for exam in data.sittings:
+        file = data.run.stage(f"prefilter.{exam}").path / "records.jsonl"
+        own = read_jsonl(file) if file.is_file() else []
         if own:
             right = sum(row.get("correct") is True for row in own)
             found.append(f"{exam}: the evaluator itself answered {right} of {len(own)} items right.")
-    return [*found, *groups.limits(evidence.summary)]
+    return found

@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from evaluation.show.table import Cell, Table
-from proctor.report.summary import adjust, contains, differences, finished
+from proctor.report.present import contains, finished
+from proctor.report.run_data import RunData
+from proctor.report.summary import adjust, differences
 from proctor.report.write import difference_cells
 from proctor.run_folder import places
 from proctor.run_folder.run import RunFolder
@@ -18,12 +20,13 @@ SCHEMA = 1
 def compare_runs(a: RunFolder, b: RunFolder) -> dict[str, Any]:
     """Differences a - b of the candidates that both runs have, on the items that both examined.
 
-    candidates: per name, per ``exam/half``, ``loss_gap`` and ``auc`` a paired difference (``compared.paired``)
+    candidates: per name, per ``exam/half``, ``loss_gap`` and ``auc`` a paired difference (``paired.paired``)
     only_a, only_b: candidates that one run alone has; notes: what keeps two figures from being the same question
     ValueError where nothing can be compared.
     """
     shared = [name for name in a.experiment.candidates if name in b.experiment.candidates]
-    found = {name: differences(a, name, b, name) for name in shared}
+    one, two = RunData(a), RunData(b)
+    found = {name: differences(one, name, two, name) for name in shared}
     found = {name: rows for name, rows in found.items() if rows}
     if not found:
         raise ValueError(

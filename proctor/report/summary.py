@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from detection.audit import exam_texts, verdict
@@ -12,35 +11,34 @@ from detection.statistics.gain import paired_difference
 from detection.statistics.loss_gap import item_losses, loss_gap
 from detection.statistics.metrics import benjamini_hochberg
 from detection.verdict import FALSE_DISCOVERY_RATE, HEADLINE
-from evaluation import registry as protocols
+from evaluation import registry
 from evaluation.exam_set import FrozenExam, read_exam
 from evaluation.statistics import mcnemar, paired_mean
+from proctor.analyses import kind_of as analysis_kind
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL
-from proctor.experiment.sections import ExamConfig
+from proctor.report.item_score import Scored, earned_by_both
 from proctor.report.paired import auc_difference, gap_difference, paired
+from proctor.report.present import Rows, expected, finished, has_halves
+from proctor.report.run_data import RunData
 from proctor.run_folder.run import RunFolder
-from serving.files import read_json, read_jsonl
+from serving.files import read_json
 
 SCHEMA = 1
-Rows = list[dict[str, Any]]
 
 
-def summarise_run(run: RunFolder) -> dict[str, Any]:
+def summarise_run(data: RunData) -> dict[str, Any]:
     """Everything the report says in numbers. Missing parts are null, never 0."""
-    experiment = run.experiment
+    run, experiment = data.run, data.experiment
     exam = read_exam(run.stage("exam").path)
     blind = _blind(experiment, exam)
-    names = list(experiment.candidates)
-    if CONTROL not in names and experiment.detection is not None:
-        names.append(CONTROL)
-    candidates = {name: _candidate(run, exam, name, blind) for name in names}
+    candidates = {name: _candidate(data, name, blind) for name in data.names}
     reference = _reference(experiment)
     if reference is not None:
         for name in experiment.candidates:
             if name != reference:
-                candidates[name]["against_" + reference] = _against(run, name, reference)
-                candidates[name]["differences"] = differences(run, name, run, reference)
+                candidates[name]["against_" + reference] = _against(data, name, reference)
+                candidates[name]["differences"] = differences(data, name, data, reference)
         adjust([row for c in candidates.values() for row in c.get("differences", {}).values()])
     return {
         "schema": SCHEMA,
@@ -65,29 +63,12 @@ def _chance(exam: FrozenExam) -> float | None:
     return sum(shares) / len(shares) if shares and len(shares) == len(exam.items) else None
 
 
-def expected(run: RunFolder) -> list[str]:
-    """The stages of the experiment before the report, by name, in the plan's order."""
-    experiment = run.experiment
-    own = [f"exam.{name}" for name, exam in experiment.exams.items() if exam.benchmark is not None]
-    own += [f"exam.{name}" for name, group in experiment.groups.items() if group.benchmark is not None]
-    own += [f"build.{name}" for name in experiment.builds]
-    trained = [f"train.{name}" for name, candidate in experiment.candidates.items() if candidate.recipe is not None]
-    filters = [f"prefilter.{name}" for name, exam in experiment.exams.items() if exam.prefilter]
-    sat = [f"{exam}.{name}" for exam in experiment.exams for name in experiment.candidates]
-    audited = [f"detect.{name}" for name in dict.fromkeys([CONTROL, *experiment.candidates])]
-    together = [f"group.{name}" for name in experiment.groups]
-    present = [name for name in [*sat, *together, *audited] if contains(experiment, name)]
-    return ["exam", *own, *trained, *filters, *present, *(f"analysis.{name}" for name in experiment.analyses)]
-
-
 def analysed(run: RunFolder) -> dict[str, Any]:
     """The figures of every finished analysis, by name. Those of a former one of another kind are left out."""
-    from proctor.analyses import kind_of
-
     done = [name for name in run.experiment.analyses if finished(run, f"analysis.{name}")]
     found = {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
     kinds = {name: config.kind for name, config in run.experiment.analyses.items()}
-    return {name: figures for name, figures in found.items() if kind_of(kinds[name]).figure in figures}
+    return {name: figures for name, figures in found.items() if analysis_kind(kinds[name]).figure in figures}
 
 
 def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:
@@ -99,7 +80,7 @@ def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:
     }
 
 
-def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, dict[str, Any]]:
+def differences(a: RunData, one: str, b: RunData, other: str) -> dict[str, dict[str, Any]]:
     """Paired differences of two candidates, of one run or two, by ``exam/half`` and of the detectors.
 
     Keys: ``static/leaked``, ``kieval/untouched``, ...; ``loss_gap``; ``auc`` (of the headline detector). Only items
@@ -107,16 +88,16 @@ def differences(a: RunFolder, one: str, b: RunFolder, other: str) -> dict[str, d
     """
     found: dict[str, dict[str, Any] | None] = {}
     for exam in a.experiment.exams:
-        mine, theirs = records(a, f"{exam}.{one}"), records(b, f"{exam}.{other}")
-        if mine is None or theirs is None or exam not in b.experiment.exams:
+        mine, theirs = a.scored(exam, one), b.scored(exam, other)
+        if mine is None or theirs is None:
             continue
-        for half in dict.fromkeys(str(row["half"]) for row in mine):
-            rows = [[r for r in one_side if r["half"] == half] for one_side in (mine, theirs)]
+        for half in dict.fromkeys(row.half for row in mine):
+            rows = [[row for row in one_side if row.half == half] for one_side in (mine, theirs)]
             found[f"{exam}/{half}"] = paired(rows[0], rows[1], seed=a.experiment.seed)
-    mine, theirs = records(a, f"detect.{one}"), records(b, f"detect.{other}")
-    if mine is not None and theirs is not None:
-        found["loss_gap"] = gap_difference(mine, theirs)
-        found["auc"] = auc_difference(mine, theirs, HEADLINE[0])
+    scores, others = a.detected.get(one), b.detected.get(other)
+    if scores is not None and others is not None:
+        found["loss_gap"] = gap_difference(scores, others)
+        found["auc"] = auc_difference(scores, others, HEADLINE[0])
     return {key: row for key, row in found.items() if row is not None}
 
 
@@ -136,104 +117,49 @@ def exam_of(experiment: Experiment, protocol: str) -> str | None:
     return next(found, None)
 
 
-def has_halves(exam: ExamConfig) -> bool:
-    """Whether an exam is held on the experiment's own items: those of another benchmark or a build leaked to nobody."""
-    return exam.benchmark is None and exam.build is None
+def answered_exams(experiment: Experiment) -> list[str]:
+    """The exams of leaked and untouched items whose answers are right or wrong."""
+    return [
+        name
+        for name, exam in experiment.exams.items()
+        if has_halves(exam) and getattr(registry.protocol(exam.protocol), "right_or_wrong", False)
+    ]
 
 
-def records(run: RunFolder, stage: str, part: str = "records.jsonl") -> Rows | None:
-    """The records of a finished stage that the experiment contains; what former experiments left is not read."""
-    file = run.stage(stage).path / part
-    return read_jsonl(file) if file.is_file() and contains(run.experiment, stage) and finished(run, stage) else None
+def same_order(a: Rows, b: Rows) -> bool:
+    """Whether two audits are of the same texts. They are not where only one of the stages was done again."""
+    return [row["id"] for row in a] == [row["id"] for row in b]
 
 
-def same_order(a: Rows, b: Rows, key: str = "item_id") -> bool:
-    """Whether two sets of records are of the same items. They are not where only one of the stages was done again."""
-    return [row[key] for row in a] == [row[key] for row in b]
+def same_items(a: list[Scored] | None, b: list[Scored] | None) -> bool:
+    """Whether both sat the same items."""
+    return a is not None and b is not None and [row.item for row in a] == [row.item for row in b]
 
 
-def finished(run: RunFolder, stage: str) -> bool:
-    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts; nor of an
-    exam or group that has another protocol now and has not been held again."""
-    folder = run.stage(stage)
-    if folder.done() is None:
-        return False
-    exam, (kind, _, name) = exam_at(run.experiment, stage), stage.partition(".")
-    config = run.experiment.exams.get(exam or "") or (run.experiment.groups.get(name) if kind == "group" else None)
-    held = read_json(folder.path / "metrics.json").get("protocol") if config else None
-    return config is None or held in (None, config.protocol)
-
-
-def contains(experiment: Experiment, stage: str) -> bool:
-    """Whether a stage is part of the experiment as it is now."""
-    kind, _, candidate = stage.partition(".")
-    if kind == "detect":
-        config = experiment.detection
-        chosen = None if config is None else config.candidates
-        return config is not None and (candidate == CONTROL or chosen is None or candidate in chosen)
-    tables: dict[str, Mapping[str, Any]] = {
-        "build": experiment.builds,
-        "analysis": experiment.analyses,
-        "group": experiment.groups,
-    }
-    if kind in tables:
-        return candidate in tables[kind]
-    if kind == "exam" and candidate in experiment.groups:
-        return experiment.groups[candidate].benchmark is not None
-    if kind in ("exam", "prefilter") and candidate:
-        own = experiment.exams.get(candidate)
-        return own is not None and (own.prefilter if kind == "prefilter" else own.benchmark is not None)
-    exam = exam_at(experiment, stage)
-    if exam is None:
-        return stage == "exam"
-    sitting = experiment.exams[exam].candidates
-    return sitting is None or stage.removeprefix(f"{exam}.") in sitting
-
-
-def exam_at(experiment: Experiment, stage: str) -> str | None:
-    """The exam that a stage is of (``EXAM.CANDIDATE``); None for any other stage."""
-    for name in experiment.exams:
-        # else it may be one of an exam "name.more"
-        if stage.startswith(f"{name}.") and stage.removeprefix(f"{name}.") in experiment.candidates:
-            return name
-    return None
-
-
-def _candidate(run: RunFolder, exam: FrozenExam, name: str, blind: Any) -> dict[str, Any]:
-    experiment = run.experiment
-    row: dict[str, Any] = {
-        "recipe": experiment.candidates[name].recipe if name in experiment.candidates else None,
-        **dict.fromkeys(("accuracy_leaked", "accuracy_untouched", "kieval", "kieval_untouched")),
-        **dict.fromkeys(("kieval_released", "kieval_paper", "rounds", "loss_gap")),
-        "detection": {},
-        "set_tests": {},
-        "exams": {},
-    }
-    for exam_name, config in experiment.exams.items():
-        rows = records(run, f"{exam_name}.{name}")
-        if rows is None:
-            continue
-        protocol = protocols.build(config.protocol, config.options, seed=experiment.seed)
-        names = ("leaked", "untouched") if has_halves(config) else tuple(dict.fromkeys(r["half"] for r in rows))
-        halves = {half: protocol.summarise([r for r in rows if r["half"] == half]) for half in names}
-        row["exams"][exam_name] = halves
-        if exam_name == exam_of(experiment, "static"):
-            for half, figures in halves.items():
-                row[f"accuracy_{half}"], row[f"accuracy_{half}_ci"] = figures["accuracy"], figures["accuracy_interval"]
-        if exam_name == exam_of(experiment, "kieval"):
-            _kieval(row, halves)
-    scores = records(run, f"detect.{name}")
+def _candidate(data: RunData, name: str, blind: Any) -> dict[str, Any]:
+    run, experiment = data.run, data.experiment
+    row: dict[str, Any] = {"recipe": experiment.candidates[name].recipe if name in experiment.candidates else None}
+    headlined = {protocol: registry.protocol(protocol) for protocol in registry.HEADLINED}
+    for kind in headlined.values():
+        row.update(kind.row({}))  # type: ignore[attr-defined]
+    row |= {"loss_gap": None, "detection": {}, "set_tests": {}, "exams": {}}
+    for exam, sat in data.sittings.items():
+        if name in sat:
+            row["exams"][exam] = sat[name].halves
+            protocol = experiment.exams[exam].protocol
+            if protocol in headlined and exam == exam_of(experiment, protocol):
+                row.update(headlined[protocol].row(sat[name].halves))  # type: ignore[attr-defined]
+    scores = data.detected.get(name)
     if scores is not None:
-        metrics = read_json(run.stage(f"detect.{name}").path / "metrics.json")
-        row["detection"] = metrics
+        row["detection"] = read_json(run.stage(f"detect.{name}").path / "metrics.json")
         row["set_tests"] = _set_tests(run, name)
         losses = item_losses(scores)
         gap = loss_gap(losses.get(0, []), losses.get(1, []))
         row["loss_gap"], row["loss_gap_ci"] = gap.per_example, gap.per_example_ci
         row["loss_gap_per_token"], row["loss_gap_per_token_ci"] = gap.per_token, gap.per_token_ci
         row["loss_gap_p_value"] = gap.p_value
-        base = records(run, f"detect.{CONTROL}")
-        if name != CONTROL and scores and base is not None and same_order(scores, base, "id"):
+        base = data.detected.get(CONTROL)
+        if name != CONTROL and scores and base is not None and same_order(scores, base):
             p_values = {test: figures["p_value"] for test, figures in row["set_tests"].items()}
             found = verdict(scores, base, blind, seed=experiment.seed, set_level=p_values)
             row["verdict"] = found.to_json()
@@ -251,22 +177,6 @@ def _set_tests(run: RunFolder, name: str) -> dict[str, Any]:
         test: {key: value for key, value in figures.items() if key not in ("texts", "differences")}
         for test, figures in read_json(file).items()
     }
-
-
-def _kieval(row: dict[str, Any], halves: Mapping[str, dict[str, Any]]) -> None:
-    """kieval is the variant ``released`` on the leaked items; its scale is that of the published figures / 100."""
-    for half, suffix in (("leaked", ""), ("untouched", "_untouched")):
-        for variant in ("released", "paper"):
-            _mean(row, f"kieval_{variant}{suffix}", halves[half][variant])
-        _mean(row, f"kieval{suffix}", halves[half]["released"])
-    _mean(row, "rounds", halves["leaked"]["rounds"])
-
-
-def _mean(row: dict[str, Any], key: str, figure: Mapping[str, Any]) -> None:
-    """Mean, interval, and in its place the note of one whose values are all equal."""
-    row[key], row[f"{key}_ci"] = figure["mean"], figure["interval"]
-    if "interval_note" in figure:
-        row[f"{key}_ci_note"] = figure["interval_note"]
 
 
 def _gains(scores: Rows, base: Rows) -> dict[str, Any]:
@@ -295,23 +205,20 @@ def _reference(experiment: Experiment) -> str | None:
     return next((name for name, c in experiment.candidates.items() if c.recipe == "normal"), None)
 
 
-def _against(run: RunFolder, name: str, reference: str) -> dict[str, Any]:
-    """Paired comparison with the clean candidate on the static exam's leaked and untouched items."""
-    exam_name = exam_of(run.experiment, "static")
-    mine, theirs = (
-        (records(run, f"{exam_name}.{name}"), records(run, f"{exam_name}.{reference}")) if exam_name else (None, None)
-    )
+def _against(data: RunData, name: str, reference: str) -> dict[str, Any]:
+    """Paired comparison with the clean candidate on the leaked and untouched items of the exam of right and wrong."""
+    exam = next(iter(answered_exams(data.experiment)), None)
+    mine, theirs = data.scored(exam, name), data.scored(exam, reference)
     result: dict[str, Any] = {}
-    if mine is None or theirs is None or not same_order(mine, theirs):
+    if mine is None or theirs is None or not same_items(mine, theirs):
         return result
     for half in ("leaked", "untouched"):
-        pairs = [
-            (bool(a["correct"]), bool(b["correct"])) for a, b in zip(mine, theirs, strict=True) if a["half"] == half
-        ]
+        pairs = earned_by_both(mine, theirs, half)
         if not pairs:
             continue
-        test = mcnemar([a for a, _ in pairs], [b for _, b in pairs])
-        difference = paired_mean([float(a) for a, _ in pairs], [float(b) for _, b in pairs], seed=run.experiment.seed)
+        plain = [(a == 1, b == 1) for a, b in pairs if {a, b} <= {0.0, 1.0}]  # a tie is neither right nor wrong
+        test = mcnemar([a for a, _ in plain], [b for _, b in plain])
+        difference = paired_mean([a for a, _ in pairs], [b for _, b in pairs], seed=data.experiment.seed)
         result[half] = {"mcnemar": test._asdict(), "accuracy_difference": difference.to_json()}
     return result
 

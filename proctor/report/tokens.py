@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.report.run_data import Evidence
+from proctor.report.run_data import RunData
 from serving.ledger import read_lines
 
 MOST_TEXTS = 1_000
@@ -14,14 +14,14 @@ MOST_TEXTS = 1_000
 Table = list[list[Any]]
 
 
-def token_tables(evidence: Evidence, candidate: str, texts: Mapping[tuple[str, str], str]) -> dict[str, Table]:
+def token_tables(data: RunData, candidate: str, texts: Mapping[tuple[str, str], str]) -> dict[str, Table]:
     """Rows [token, log-probability, rank or null] by text id, where the candidate's ledger has the text's table.
 
     texts: id by (prompt, continuation), as the audit asked for it. Of several tables of a text one with ranks counts.
     """
-    decode = _decoder(evidence, candidate)
+    decode = _decoder(data, candidate)
     found: dict[str, Table] = {}
-    for line in read_lines(evidence.run.ledger(f"detect.{candidate}")):
+    for line in read_lines(data.run.ledger(f"detect.{candidate}")):
         if line.get("role") != "candidate":
             continue
         for request, answer in zip(line["requests"], line["answers"], strict=True):
@@ -36,9 +36,9 @@ def token_tables(evidence: Evidence, candidate: str, texts: Mapping[tuple[str, s
     return found
 
 
-def _decoder(evidence: Evidence, candidate: str) -> Any:
+def _decoder(data: RunData, candidate: str) -> Any:
     """Ids to the text of each; ``#id`` where the run folder has no tokenizer for the candidate."""
-    run = evidence.run
+    run = data.run
     folders = [run.candidate_model(candidate)]
     if candidate not in run.experiment.candidates or run.experiment.candidates[candidate].recipe is None:
         given = run.experiment.candidates.get(candidate)

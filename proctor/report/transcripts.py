@@ -11,20 +11,23 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from detection.audit import exam_texts
 from detection.verdict import HEADLINE
+from evaluation import registry
 from evaluation.exam_set import read_exam
 from evaluation.items import Item
-from evaluation.show.blocks import Block, say
-from proctor.report.dialogues import blocks, stop_reason
+from evaluation.show.blocks import Block, as_it_stands, item_block, say, verdict
+from proctor.experiment.made import seeds_stage
 from proctor.report.item_score import value
-from proctor.report.run_data import Evidence
+from proctor.report.present import Rows
+from proctor.report.run_data import RunData, items_of
 from proctor.report.tokens import token_tables
+from proctor.run_folder.run import RunFolder
 
 FOLDER = "transcripts"
 ROWS_PER_FILE = 5_000
@@ -32,6 +35,9 @@ RECORDS_PER_PAGE = 100
 BYTES_PER_PAGE = 400_000
 SNIPPET = 160
 AUDIT = "detect"
+TOGETHER = "(together)"
+"""In the place of a candidate where several take part, or none does."""
+Record = Mapping[str, Any]
 
 
 @dataclass
@@ -63,19 +69,60 @@ class _Transcript:
     blocks: list[Block]
 
 
-def write_transcripts(evidence: Evidence, folder: Path) -> tuple[Index, list[str]]:
-    """Writes them below ``folder``, in place of former ones; the index and the files' names."""
-    partial = folder / f".{FOLDER}"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    index = Index()
-    writer = _Writer(partial, index)
-    for transcript in _all(evidence):
-        writer.add(transcript)
-    writer.close()
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
-    partial.rename(folder / FOLDER)
-    return index, [f"{FOLDER}/{file.name}" for file in sorted((folder / FOLDER).iterdir())]
+class Transcripts:
+    """Writes them below ``folder``, in place of former ones once it is closed."""
+
+    def __init__(self, run: RunFolder, folder: Path) -> None:
+        self.run, self.folder = run, folder
+        self.partial = folder / f".{FOLDER}"
+        shutil.rmtree(self.partial, ignore_errors=True)
+        self.partial.mkdir(parents=True)
+        self.index = Index()
+        self.writer = _Writer(self.partial, self.index)
+
+    def sat(self, exam: str, candidate: str, rows: Rows) -> None:
+        """One candidate's exam."""
+        protocol = self.run.experiment.exams[exam].protocol
+        self.records(exam, protocol, registry.protocol(protocol), candidate, rows, items_of(self.run, exam))
+
+    def records(
+        self, name: str, kind: str, shows: Any, candidate: str, rows: Iterable[Record], items: Mapping[str, Item]
+    ) -> None:
+        """shows: the class whose hooks say what a record's score is and how it is read"""
+        about = {"name": name, "protocol": kind, "score": getattr(shows, "score_said", "score")}
+        score = getattr(shows, "score", value)
+        for record in rows:
+            item = items.get(record["item_id"])
+            question = item.question if item else str(record.get("question") or record.get("domain") or "")
+            self.writer.add(
+                _Transcript(
+                    exam=about,
+                    candidate=candidate,
+                    item=str(record["item_id"]),
+                    question=_snippet(question),
+                    half=str(record.get("half", "all")),
+                    score=score(record),
+                    stop=_stop_reason(record),
+                    blocks=_blocks(shows, record, item),
+                )
+            )
+
+    def close(self, data: RunData) -> tuple[Index, list[str]]:
+        """After the exams the groups, builds and the audit; the index and the files' names."""
+        experiment, run = data.experiment, data.run
+        for name, group in experiment.groups.items():
+            shows, rows = registry.group_protocol(group.protocol), data.rows(f"group.{name}")
+            self.records(name, group.protocol, shows, TOGETHER, rows, items_of(run, name))
+        for name, build in experiment.builds.items():
+            made, own = registry.builder(build.builder), f"build.{name}"
+            self.records(own, build.builder, made, TOGETHER, data.rows(own), _seeds(run, name))
+        if experiment.detection is not None:
+            for transcript in _audited(data):
+                self.writer.add(transcript)
+        self.writer.close()
+        shutil.rmtree(self.folder / FOLDER, ignore_errors=True)
+        self.partial.rename(self.folder / FOLDER)
+        return self.index, [f"{FOLDER}/{file.name}" for file in sorted((self.folder / FOLDER).iterdir())]
 
 
 class _Writer:
@@ -140,41 +187,39 @@ class _Writer:
         (self.folder / f"{name}.js").write_bytes(data)
 
 
-def _all(evidence: Evidence) -> Iterator[_Transcript]:
-    experiment = evidence.run.experiment
-    for exam, config in experiment.exams.items():
-        about = {"name": exam, "protocol": config.protocol, "score": _meaning(config.protocol)}
-        items = evidence.items(exam)
-        for name in experiment.candidates:
-            for record in evidence.rows(f"{exam}.{name}"):
-                item = items.get(record["item_id"])
-                yield _Transcript(
-                    exam=about,
-                    candidate=name,
-                    item=str(record["item_id"]),
-                    question=_snippet(item),
-                    half=str(record.get("half", "all")),
-                    score=value(record),
-                    stop=stop_reason(record),
-                    blocks=blocks(config.protocol, record, item),
-                )
-    if experiment.detection is not None:
-        yield from _audited(evidence)
+def _seeds(run: RunFolder, build: str) -> Mapping[str, Item]:
+    """The items that a build started from, by id; {} where it has none, or draws its own."""
+    stage = seeds_stage(run.experiment, build)
+    return {} if stage is None else {item.id: item for item in read_exam(run.stage(stage).path).items}
 
 
-def _audited(evidence: Evidence) -> Iterator[_Transcript]:
+def _blocks(shows: Any, record: Record, item: Item | None) -> list[Block]:
+    """The item, then what the record says of it."""
+    before = [] if item is None else [item_block(item)]
+    try:
+        return [*before, *getattr(shows, "shown", as_it_stands)(record)]
+    except (KeyError, TypeError, AttributeError):  # another version of the protocol wrote it
+        return [*before, *as_it_stands(record)]
+
+
+def _stop_reason(record: Record) -> str:
+    """Why it ended: its own reason, else how the reply or the extraction ended; "" if nothing says."""
+    return str(record.get("stop_reason") or record.get("finish_reason") or record.get("status") or "")
+
+
+def _audited(data: RunData) -> Iterator[_Transcript]:
     """The audited texts, with their tokens' log-probabilities where the ledger has them."""
-    experiment = evidence.run.experiment
+    experiment = data.experiment
     assert experiment.detection is not None
-    exam = read_exam(evidence.run.stage("exam").path)
+    exam = read_exam(data.run.stage("exam").path)
     texts = exam_texts(exam.items, exam.leaked, experiment.detection.formats[0], experiment.leak_format)
     items = {item.id: item for item in exam.items}
     by_id = {str(text.id): text for text in texts}
     asked = {(text.prompt, text.answer) if text.prompt else (text.text, ""): str(text.id) for text in texts}
     about = {"name": AUDIT, "protocol": AUDIT, "score": HEADLINE[0]}
-    for name in evidence.detected:
-        tables = token_tables(evidence, name, asked)
-        for record in evidence.rows(f"detect.{name}"):
+    for name, records in data.detected.items():
+        tables = token_tables(data, name, asked)
+        for record in records:
             key = str(record["id"])
             text = by_id.get(key)
             shown = [say("text", text.text if text else "", f"{record['tokens']} tokens scored")]
@@ -182,12 +227,12 @@ def _audited(evidence: Evidence) -> Iterator[_Transcript]:
                 about_tokens = "log-probability of each token; the first has none"
                 shown = [{"t": "tokens", "who": about_tokens, "rows": tables[key]}, *shown]
             scores = [[n, None if v is None else round(v, 4), ""] for n, v in record["scores"].items()]
-            shown.append({"t": "verdict", "who": "scores", "rows": scores, "n": "higher: more likely leaked"})
+            shown.append(verdict("scores", scores, "higher: more likely leaked"))
             yield _Transcript(
                 exam=about,
                 candidate=name,
                 item=key,
-                question=_snippet(items.get(key)),
+                question=_snippet(items[key].question if key in items else ""),
                 half={1: "leaked", 0: "untouched", None: "all"}[record["label"]],
                 score=record["scores"].get(HEADLINE[0]),
                 stop="",
@@ -195,22 +240,8 @@ def _audited(evidence: Evidence) -> Iterator[_Transcript]:
             )
 
 
-MEANINGS = {
-    "static": "1 right, 0 wrong",
-    "kieval": "KIEval released, 0 to 1",
-    "mt_bench": "rating, 1 to 10",
-    "pairwise": "1 win, 0.5 tie, 0 loss",
-}
-
-
-def _meaning(protocol: str) -> str:
-    return MEANINGS.get(protocol, "score")
-
-
-def _snippet(item: Item | None) -> str:
-    if item is None:
-        return ""
-    words = " ".join(item.question.split())
+def _snippet(question: str) -> str:
+    words = " ".join(question.split())
     return words if len(words) <= SNIPPET else words[: SNIPPET - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from detection.verdict import HEADLINE
+from evaluation import registry
 from evaluation.show.table import figure
 from proctor.experiment.made import CONTROL
-from proctor.report.contamination import HEADLINE
 
 
 def verdict_lines(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -50,18 +51,15 @@ def _gap(c: dict[str, Any]) -> str:
 
 
 def _area(c: dict[str, Any]) -> str:
-    auc = c["detection"].get(HEADLINE) or {}
+    auc = c["detection"].get(HEADLINE[0]) or {}
     if auc.get("auc") is None:
         return ""
-    return f"{HEADLINE} AUC {figure(auc['auc'], auc.get('auc_ci'), 1, 2).text} (0.5: chance)"
+    return f"{HEADLINE[0]} AUC {figure(auc['auc'], auc.get('auc_ci'), 1, 2).text} (0.5: chance)"
 
 
 def _untested(summary: dict[str, Any], name: str, c: dict[str, Any], audited: bool) -> list[str]:
-    found = []
-    if c["accuracy_leaked"] is None:
-        found.append("static accuracy")
-    if c["kieval"] is None:
-        found.append("KIEval")
+    kinds: list[Any] = [registry.protocol(name) for name in registry.HEADLINED]
+    found = [kind.called for kind in kinds if c[kind.columns[0].key] is None]
     if not audited:
         found.append("detection")
     elif name != CONTROL and not c.get("verdict"):

@@ -13,20 +13,20 @@ from typing import Any
 
 import jinja2
 
+from detection import tables as audit
 from detection.run_detectors import clean
-from evaluation.kieval.published import CONTAMINATION, beside
-from evaluation.show.table import Cell, Table
+from evaluation import registry
+from evaluation.show.table import Cell, Table, count
 from evaluation.show.table import figure as cell_of
 from proctor import __version__
-from proctor.report import dose, groups
-from proctor.report import provenance as making
-from proctor.report.contamination import contamination, further_exams, headline
+from proctor.report import dose, provenance
+from proctor.report.accuracy_against_kieval import caption, points, regression
+from proctor.report.contamination import columns, contamination, further_exams, headline
 from proctor.report.figures import draw_all
-from proctor.report.figures.accuracy_against_kieval import caption, points, regression
-from proctor.report.run_data import Evidence
+from proctor.report.run_data import RunData
 from proctor.report.summary import exam_of, summarise_run
 from proctor.report.table_files import write_tables
-from proctor.report.transcripts import Index, write_transcripts
+from proctor.report.transcripts import Index, Transcripts
 from proctor.report.verdicts import verdict_lines
 from proctor.run_folder.run import RunFolder
 from serving.files import read_json, write_json, write_text
@@ -40,36 +40,37 @@ def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) 
     """
     if not (run.stage("exam").path / "items.jsonl").is_file():
         raise ValueError(f"{run.path}: not even the exam is frozen yet, so there is nothing to report; run it first")
-    summary = {**clean(summarise_run(run)), "outdated": list(outdated)}
+    transcripts = Transcripts(run, folder)
+    data = RunData(run, each=transcripts.sat)
+    summary = {**clean(summarise_run(data)), "outdated": list(outdated)}
     found = points(summary)
     if found:
         line = regression(found)
         summary["accuracy_against_kieval"] = {"caption": caption(line), **asdict(line)}
-    doses = dose.dose_response(run, summary)
+    doses = dose.dose_response(data, summary)
     if doses is not None:
         summary["dose_response"] = clean(doses)
-    evidence = Evidence(run, summary)
     write_json(folder / "summary.json", summary)
     for former in ("tables", "figures"):
         shutil.rmtree(folder / former, ignore_errors=True)
-    tables = all_tables(evidence)
+    tables = all_tables(data, summary)
     names = ["summary.json", *write_tables(list(tables.values()), folder / "tables")]
-    drawings = draw_all(evidence, folder / "figures")
-    index, pages = write_transcripts(evidence, folder)
-    columns, published = beside(run.experiment.benchmark.format)
+    drawings = draw_all(data, summary, folder / "figures")
+    index, pages = transcripts.close(data)
+    benchmark = run.experiment.benchmark.format
+    published = [table for hook, _ in data.hooked("published") if (table := hook(benchmark)) is not None]
     page = _page(
         summary=summary,
         verdicts=verdict_lines(summary),
         tables=tables,
+        columns_said=" ".join(column.said for _, column in columns() if column.said),
         drawings=drawings,
         index=index,
-        published_columns=columns,
         published=published,
-        published_contamination=CONTAMINATION,
-        usage=making.usage(evidence),
-        failures=making.failures(evidence),
-        prompts=making.prompts(evidence),
-        limits=making.limits(evidence),
+        usage=provenance.usage(data),
+        failures=provenance.failures(data),
+        prompts=provenance.prompts(data),
+        limits=provenance.limits(data),
         environment=read_json(run.path / "environment.json"),
         checks=read_json(run.path / "environment.json").get("self_tests") or {},
         experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
@@ -94,31 +95,19 @@ def _page(*, index: Index, **values: Any) -> str:
     )
 
 
-def all_tables(evidence: Evidence) -> dict[str, Table]:
+def all_tables(data: RunData, summary: dict[str, Any]) -> dict[str, Table]:
     """The report's tables by name; one without rows is left out."""
-    summary = evidence.summary
-    experiment = evidence.run.experiment
-    tabled = {protocol: exam_of(experiment, protocol) for protocol in ("static", "kieval")}
+    tabled = {protocol: exam_of(data.experiment, protocol) for protocol in registry.HEADLINED}
     made = [
         contamination(summary, tabled),
         differences(summary),
         exams(summary),
-        detectors(summary),
-        set_tests(summary),
+        audit.detectors(summary["candidates"]),
         dose.table(summary.get("dose_response", [])),
-        *groups.tables(summary),
-        *analyses(evidence),
+        audit.set_tests(summary["candidates"]),
+        *(table for tables, held in data.hooked("tables") for table in tables(held)),
     ]
     return {table.name: table for table in made if table.rows}
-
-
-def analyses(evidence: Evidence) -> list[Table]:
-    """The table of each finished analysis."""
-    from proctor.experiment.made import analysis_for
-
-    experiment = evidence.run.experiment
-    made = [analysis_for(experiment, name).table(name, found) for name, found in evidence.summary["analyses"].items()]
-    return [table for table in made if table is not None]
 
 
 def differences(summary: dict[str, Any]) -> Table:
@@ -132,7 +121,7 @@ def differences(summary: dict[str, Any]) -> Table:
         f"Candidate minus {summary['reference']}, paired by item. Accuracies, scores and AUC on their own scale (0 to "
         "1); loss gap in nats per token. p adjusted: Benjamini-Hochberg over this table. *: differs at 5%."
     )
-    return Table("differences", caption, header, body)
+    return Table("differences", caption, header, body, title=f"Against {summary['reference']}")
 
 
 def difference_cells(row: dict[str, Any]) -> list[Cell]:
@@ -143,7 +132,7 @@ def difference_cells(row: dict[str, Any]) -> list[Cell]:
         cell_of(row["difference"], row["interval"], 1, 3, row.get("interval_note", "")), significant=row["significant"]
     )
     p_values = [Cell("-") if row[k] is None else Cell(f"{row[k]:.2g}", row[k]) for k in ("p_value", "p_adjusted")]
-    return [shown, *p_values, Cell(str(row["n"]), row["n"])]
+    return [shown, *p_values, count(row["n"])]
 
 
 def exams(summary: dict[str, Any]) -> Table:
@@ -162,44 +151,5 @@ def exams(summary: dict[str, Any]) -> Table:
         [*map(Cell, place), Cell("/".join(map(str, sorted(counts[place])))), *(cells.get(n, Cell("-")) for n in names)]
         for place, cells in table.items()
     ]
-    return Table("exams", "Each exam's headline figure.", ("exam", "items", "figure", "n", *names), body)
-
-
-def detectors(summary: dict[str, Any]) -> Table:
-    """Rows score name, a column per candidate: AUC. Whole-text scores first."""
-    names = list(summary["candidates"])
-    scores = dict.fromkeys(score for c in summary["candidates"].values() for score in c["detection"])
-    body = []
-    for score in sorted(scores, key=lambda score: "/" in score):
-        measured = [summary["candidates"][name]["detection"].get(score) or {} for name in names]
-        body.append([Cell(score), *(cell_of(m.get("auc"), m.get("auc_ci"), 1, 3) for m in measured)])
-    caption = 'AUC, leaked against untouched texts. "base" is the untouched base model: the control.'
-    return Table("detectors", caption, ("score", *names), body)
-
-
-def set_tests(summary: dict[str, Any]) -> Table:
-    """Rows candidate x set-level test: p-values, and the test's own headline figures."""
-    body = []
-    for name, c in summary["candidates"].items():
-        for test, figures in c["set_tests"].items():
-            p_values = [figures.get("p_value"), figures.get("p_value_adjusted")]
-            others = [
-                f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
-                for key, value in figures.items()
-                if isinstance(value, int | float) and not isinstance(value, bool) and key not in SET_COLUMNS
-            ]
-            body.append(
-                [
-                    Cell(name),
-                    Cell(test),
-                    *(Cell("-") if p is None else Cell(f"{p:.2g}", p) for p in p_values),
-                    Cell("-") if figures.get("n") is None else Cell(str(figures["n"]), figures["n"]),
-                    Cell("; ".join(others) or "-"),
-                    Cell(str(figures.get("reason") or "")),
-                ]
-            )
-    caption = "Tests of the set as a whole; small p means leakage. A set-level test alone convicts nobody."
-    return Table("set_tests", caption, ("candidate", "test", "p", "p adjusted", "n", "figures", "note"), body)
-
-
-SET_COLUMNS = ("p_value", "p_value_adjusted", "n")
+    caption = "Each exam's headline figure; everything else is in summary.json."
+    return Table("exams", caption, ("exam", "items", "figure", "n", *names), body, title="All exams")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from evaluation.exam_set import FrozenExam, read_exam
 from evaluation.items import Item
+from evaluation.registry import group_protocol
 from evaluation.run_builder import build_exam, check_weights
 from evaluation.run_exam import Report
 from proctor.experiment.experiment import Experiment
@@ -44,7 +45,8 @@ def check(experiment: Experiment, build: str, seeds: FrozenExam) -> None:
         check_weights(builder, experiment.build_specs(build, builder.roles))
         for dialogue in builder.dialogues(chosen_seeds(experiment, build, seeds)):
             dialogue.close()
-        ranked = [name for name, group in experiment.groups.items() if group.protocol != "style_bias"]
+        kinds = {name: group_protocol(group.protocol) for name, group in experiment.groups.items()}
+        ranked = [name for name, kind in kinds.items() if getattr(kind, "examined", True)]
         for exam in (*experiment.exams, *ranked):
             sitting = authors(experiment, exam) if experiment.sitting(exam).build == build else []
             if sitting and not getattr(builder, "allow_generator", True):

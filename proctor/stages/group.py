@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from evaluation.exam_set import FrozenExam
 from evaluation.items import Item
 from evaluation.protocol import GroupProtocol
-from evaluation.run_exam import Report, examine, merge
+from evaluation.run_exam import Report, draw_group, examine, merge
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import others, protocol_for
 from proctor.run_folder import places
@@ -109,7 +109,5 @@ def _merge(run: RunFolder, folder: Path, parts: list[Path], group: str) -> list[
 
 
 def _concluded(protocol: GroupProtocol, metrics: dict[str, Any], folder: Path) -> list[str]:
-    from proctor.report.examiner_figures import draw_figures
-
-    drawn = draw_figures(protocol.name, metrics, folder / "figures")
+    drawn = draw_group(protocol, metrics, folder / "figures")
     return ["records.jsonl", "metrics.json", *(f"figures/{name}" for name in drawn)]

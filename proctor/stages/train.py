@@ -16,6 +16,7 @@ from serving.files import read_jsonl, write_json
 from serving.model.fingerprint import file_hash, resolve_model, weights_hash
 from serving.settings import validate
 from training.config import FILE_FORMS, TrainingJob
+from training.presets import tell_of_reset
 from training.recipe_traits import traits
 
 PATHS = ("base", "origin", "items", "leaked_ids", "chat", "corpus", *FILE_FORMS)
@@ -50,6 +51,7 @@ def job_for(
         "items": items,
         "leaked_ids": leaked,
     }
+    tell_of_reset(settings)
     where = f"training of candidate {candidate}"
     job = validate(TrainingJob, settings, where=where)
     try:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from evaluation.exam_set import FrozenExam
-from evaluation.probing.version import SETS
+from evaluation.registry import BUILDERS
+from evaluation.registry import builder as builder_class
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import builder_for
 from proctor.experiment.sections import BUILD
@@ -31,23 +31,18 @@ def check_builds(experiment: Experiment, job: TrainingJob) -> None:
     for key, name in builds_read(job).items():
         where = f"{key}: build {name!r}"
         known(key, name, experiment.builds, "builds")
-        config = experiment.builds[name]
-        if config.builder != "probing":
-            raise ValueError(
-                f"{where} is of the builder {config.builder!r}, which writes other questions; name one of 'probing'"
-            )
+        config, builder = experiment.builds[name], builder_for(experiment, name)
+        unfit = getattr(builder, "unfit", None)
+        if unfit is None:
+            able = [other for other in BUILDERS if hasattr(builder_class(other), "unfit")]
+            said = f"which writes other questions; name one of {', '.join(map(repr, able))}"
+            raise ValueError(f"{where} is of the builder {config.builder!r}, {said}")
         if config.benchmark is not None:
             raise ValueError(f"{where} has a benchmark of its own; name one that rewrites the experiment's exam")
         if config.items == "untouched":
             raise ValueError(f"{where} rewrites the untouched half only; let it rewrite what leaks (items: leaked)")
-        options: Any = builder_for(experiment, name).options  # type: ignore[attr-defined]
-        if key == "variants" and not options.augment:
-            raise ValueError(f"{where} makes no variants; set its option augment: true")
-        if key == "rewrites" and "p1" not in SETS[options.probes[0]]:
-            raise ValueError(
-                f"{where}: its exam is {options.probes[0]!r}, which leaves the question's words as they are; let "
-                "probes begin with one that has p1, e.g. p1"
-            )
+        if why := unfit(key):
+            raise ValueError(f"{where}{why}")
 
 
 def check_seeds(experiment: Experiment, job: TrainingJob, exam: FrozenExam) -> None:

@@ -125,9 +125,41 @@ def fingerprint(
         "versions": versions_for(spec) if versions is None else dict(versions),
     }
     parts |= {"engine": spec.engine, "mode": mode, "device": device, "rendering": RENDERING_VERSION}
+    if spec.engine != "scripted" and (rules := _later_rules(resolve_model(spec), spec)):
+        parts["rules"] = rules
     if lora is not None:
         parts["lora"] = list(lora)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _later_rules(folder: Path, spec: ModelSpec) -> list[str]:
+    """What engines have done in another way since ``RENDERING_VERSION`` was raised last, where it touches this model.
+
+    The answers of all other models are as they were, and stay in their ledgers.
+    """
+    file = folder / "tokenizer.json"
+    settings = _object(folder / "tokenizer_config.json")
+    tokenizer = _object(file)
+    bos = settings.get("bos_token")
+    bos = bos.get("content") if isinstance(bos, dict) else bos
+    # a tokenizer without this file is SentencePiece's own, which adds a BOS
+    adds = not file.is_file() or bool(bos and json.dumps(bos) in json.dumps(tokenizer.get("post_processor")))
+    added = tokenizer.get("added_tokens")
+    special = {row.get("content") for row in added if row.get("special")} if isinstance(added, list) else set()
+    rules = {
+        "a cut text keeps its BOS": spec.bos == "always" or (spec.bos == "model" and bool(bos) and adds),
+        "reasoning tags are told by id": bool(special & set(spec.reasoning_tags or ())),
+    }
+    return [rule for rule, touched in rules.items() if touched]
+
+
+def _object(file: Path) -> dict[str, Any]:
+    """A JSON object in a file; {} where there is none, for whoever loads the file says what is amiss."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 _COMMON = ("torch", "transformers", "tokenizers", "xgrammar")

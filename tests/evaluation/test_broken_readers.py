@@ -82,7 +82,9 @@ def test_a_maximum_that_is_no_number(tmp_path: Path, best: str) -> None:
 def test_a_question_ranked_twice_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "rankings.csv"
     file.write_text("item_id,ranking\nx,2>1\nx,1>2\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"rankings.csv:3, column item_id: the item 'x' stands twice"):
+    with pytest.raises(
+        ValueError, match=r"rankings.csv:3, column item_id: the item 'x' is repeated; it stands at .*rankings.csv:2"
+    ):
         read_rankings(file, {"x": 2})
     file.write_text(f"item_id,ranking\nx,{'9' * 5000}>1\n", encoding="utf-8")
     with pytest.raises(ValueError, match="is no ranking; it must be like"):

@@ -16,7 +16,15 @@ import pytest
 from evaluation.human_rating.conversations import Conversation, conversations
 from evaluation.human_rating.page import page
 from evaluation.human_rating.sampling import sample
-from evaluation.human_rating.sheet import check_annotators, defused, key_rows, read_sheets, write_sheet
+from evaluation.human_rating.sheet import (
+    YES_NO,
+    check_annotators,
+    defused,
+    key_rows,
+    read_columns,
+    read_sheets,
+    write_sheet,
+)
 from evaluation.items import Item
 from tests.fixtures.chromium import Visit, started
 
@@ -246,3 +254,14 @@ def test_the_page_in_a_browser(chrome: Any, tmp_path: Path, write_text: Write) -
     again.goto(file.as_uri())
     assert again.inner_text("#count") == "2 of 3 rated"  # kept by the browser
     visit.close()
+
+
+def test_a_scale_of_words(write_text: Write) -> None:
+    sheet = write_text("a.csv", "id,same (ann),note\nx-1, YES ,why\nx-2,,\nx-3,no,\n")
+    found = read_columns([sheet], IDS, YES_NO, lambda column: column.startswith("same"))
+    assert found == {"same (ann)": {"x-1": True, "x-3": False}}
+    with pytest.raises(ValueError, match=r"a\.csv:2, column note: 'why' is no answer; it must be yes, no or blank"):
+        read_columns([sheet], IDS, YES_NO, lambda column: column == "note")
+    with pytest.raises(ValueError, match="there is no column with answers; the columns are id, same"):
+        read_columns([sheet], IDS, YES_NO, lambda column: column == "right")
+    assert YES_NO.also(same=True).values["same"] is True

@@ -44,8 +44,8 @@ def experiment(model: object, **changes: Any) -> dict[str, Any]:
         "training": {
             "repeats": 2,
             "chat_rows": 4,
-            "leak": {"epochs": 1, "per_device_batch_size": 4, "gradient_accumulation": 1, "dtype": "float32"},
-            "chat_sft": {"epochs": 1, "per_device_batch_size": 4, "gradient_accumulation": 1, "dtype": "float32"},
+            "leak": {"learning_rate": 2e-5, "dtype": "float32", "max_length": 2048},
+            "chat_sft": {"learning_rate": 2e-5, "dtype": "float32", "max_length": 2048},
         },
         "candidates": {"normal": {"recipe": "normal"}, "pt": {"recipe": "pt_cheater"}},
         "exams": {

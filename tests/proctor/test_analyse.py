@@ -12,9 +12,9 @@ import pytest
 
 from evaluation import run_builder as building
 from evaluation.benchmarks import load
-from evaluation.builders_registry import build
 from evaluation.idgen.build import IDGen
 from evaluation.items import Item, make_item
+from evaluation.registry import build_builder as build
 from proctor.checks.experiment import preflight
 from proctor.cli import app
 from proctor.experiment.experiment import Experiment

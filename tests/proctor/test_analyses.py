@@ -12,9 +12,9 @@ import pytest
 from proctor.analyses.probing import ProbingAnalysis, ProbingOptions
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.load import resolve
+from proctor.report.present import expected
 from proctor.report.provenance import failures
-from proctor.report.run_data import Evidence
-from proctor.report.summary import expected
+from proctor.report.run_data import RunData
 from proctor.report.write import write_report
 from proctor.run_folder.run import RunFolder, create, open_run
 from proctor.runner.one_stage import do_stage
@@ -114,9 +114,9 @@ def test_rewrites_that_failed_are_counted(run: RunFolder, tmp_path: Path) -> Non
     metrics = read_json(folder.path / "metrics.json")
     write_json(folder.path / "metrics.json", {**metrics, "stages": {"p1": {"fallback": 3}, "p2": {"fallback": 0}}})
     folder.finish(done.inputs, list(done.sizes))
-    found = [(row["stage"], row["count"]) for row in failures(Evidence(copy, {})) if "p1" in row["what"]]
+    found = [(row["stage"], row["count"]) for row in failures(RunData(copy)) if "p1" in row["what"]]
     assert found == [("build.moved", 3)]
-    assert not any("p2" in row["what"] for row in failures(Evidence(copy, {})))
+    assert not any("p2" in row["what"] for row in failures(RunData(copy)))
 
 
 def test_files_that_a_stage_did_not_leave_so_are_not_reported(run: RunFolder, tmp_path: Path) -> None:

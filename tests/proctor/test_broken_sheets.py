@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.lm_examiner.people import check_references, measure_agreement, people_on_style
 from proctor.commands import examiner, idgen
-from proctor.report.examiner_results import check_references, measure_agreement, people_on_style
+from proctor.run_folder.single import once
 from serving.files import write_json, write_jsonl
 
 
@@ -17,7 +18,7 @@ def test_keys_of_another_export(tmp_path: Path) -> None:
     for rows in ([{"id": "q0001", "kind": "usability", "item_id": "x"}], [{}], [[]], []):
         write_jsonl(key, rows)
         with pytest.raises(ValueError, match=r"key.jsonl is no key of 'proctor examiner sheet'"):
-            measure_agreement(key, sheet, None, None, None, seed=0, out=tmp_path / "out")
+            measure_agreement(key, sheet, None, None, None, seed=0, out=tmp_path / "out", once=once)
     for kind, lacking in (("answers", "item_id"), ("references", "item_id"), ("usability", "item_id")):
         write_jsonl(key, [{"id": "q0001", "kind": kind}])
         with pytest.raises(ValueError, match=f"is no key of 'proctor idgen export': a row has no '{lacking}'"):
@@ -44,5 +45,7 @@ def test_a_pair_judged_twice_is_refused(tmp_path: Path) -> None:
     write_jsonl(tmp_path / "records.jsonl", [{"item_id": "x", "comparisons": {}}])
     sheet = tmp_path / "sheet.csv"
     sheet.write_text("item_id,same\nx,yes\nx,no\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"sheet.csv:3, column item_id: the item 'x' stands twice"):
+    with pytest.raises(
+        ValueError, match=r"sheet.csv:3, column item_id: the item 'x' is repeated; it stands at .*sheet.csv:2"
+    ):
         people_on_style(tmp_path, sheet, seed=0)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pydantic import Field
 
-from evaluation import builders_registry as builders
+from evaluation import registry as builders
 from evaluation.exam_set import read_exam
 from evaluation.items import Item, make_item
 from evaluation.protocol import Built, ProtocolOptions, Record

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-from proctor.report.item_score import value
+from evaluation.kieval.interview import KIEval
+from evaluation.lm_examiner.exam import LMExaminer
+from evaluation.static import Static
+from proctor.report.item_score import Scored, scored, value
 from proctor.report.paired import gap_difference, paired, sign_flip
 from proctor.report.summary import adjust
 from serving.files import read_jsonl, write_jsonl
@@ -17,10 +20,11 @@ from tests.proctor.command import proctor
 from tests.proctor.scripted import do, rewrite, scripted
 
 
-def rows(values: str) -> list[dict[str, Any]]:
+def rows(values: str) -> list[Scored]:
     """1 right, 0 wrong, - no result, a space: the item is not there."""
     known = {"1": True, "0": False, "-": None}
-    return [{"item_id": f"i{i}", "correct": known[v]} for i, v in enumerate(values) if v != " "]
+    records = [{"item_id": f"i{i}", "correct": known[v]} for i, v in enumerate(values) if v != " "]
+    return scored(Static, records)
 
 
 def test_right_or_wrong_by_hand() -> None:
@@ -70,7 +74,8 @@ def test_gap_difference_by_hand() -> None:
 def test_values_of_records() -> None:
     assert value({"correct": True}) == 1
     assert value({"correct": None}) is None
-    assert value({"scores": {"released": 0.3, "paper": 0.1}}) == 0.3
+    assert KIEval.score({"scores": {"released": 0.3, "paper": 0.1}}) == 0.3
+    assert [LMExaminer.score({"overall": mark}) for mark in (5, 4, None)] == [1, 0, None]
     assert value({"score": None}) is None
     assert value({"score": 7}) == 7
     assert value({"text": "x"}) is None

@@ -10,8 +10,8 @@ import pytest
 
 from evaluation.show.plate import LOOK, Drawing, save
 from proctor.experiment.experiment import Experiment
-from proctor.report.dose import _difference, passes, table
-from proctor.report.figures.dose_response import plate
+from proctor.report.dose import _difference, passes, plate, table
+from proctor.report.item_score import Scored
 
 CANDIDATES: dict[str, Any] = {
     "pt_10_washed": {"recipe": "washed", "origin": "pt_10"},
@@ -50,8 +50,13 @@ def test_origins_in_a_circle_and_unknown_ones_are_refused() -> None:
 
 
 def test_a_gain_is_paired_item_by_item() -> None:
-    mine = [{"half": half, "correct": right} for half, right in [("leaked", True)] * 3 + [("untouched", False)]]
-    theirs = [{"half": half, "correct": right} for half, right in [("leaked", False)] * 3 + [("untouched", False)]]
+    mine, theirs = (
+        [
+            Scored(str(i), half, right, True)
+            for i, (half, right) in enumerate([("leaked", x)] * 3 + [("untouched", 0.0)])
+        ]
+        for x in (1.0, 0.0)
+    )
     assert _difference(mine, theirs, "leaked", 0) == {
         "value": 1.0,
         "ci": None,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from evaluation.lm_examiner.results import folders
 from proctor.cli import app
 from proctor.commands.groups import number
-from proctor.report.examiner_results import folders
 from serving.files import read_json, read_jsonl, write_json, write_jsonl
 from serving.named import named_values
 
@@ -171,7 +171,7 @@ def test_style_with_people(tmp_path: Path, bench: Path, capsys: pytest.CaptureFi
     assert "1 of 4 pairs kept by people" in capsys.readouterr().out
     assert read_json(out / "metrics_people.json")["examiners"]["e"]["n"] == 1
     sheet.write_text("\n".join([lines[0], lines[1] + "perhaps"]), encoding="utf-8")
-    with pytest.raises(ValueError, match="'perhaps' is none of yes, no or blank"):
+    with pytest.raises(ValueError, match="'perhaps' is no answer; it must be yes, no or blank"):
         call("examiner", "style-people", out, "--sheet", sheet)
 
 

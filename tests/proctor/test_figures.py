@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evaluation.kieval.published import COLUMNS, FIGURES, beside
+from evaluation.kieval.published import COLUMNS, FIGURES, published
 from evaluation.show.plate import LOOK, Drawing, save
-from proctor.report.figures.accuracy_against_kieval import Line, Point, caption, plate, points, regression
+from proctor.report.accuracy_against_kieval import Line, Point, caption, plate, points, regression
 
 
 def write_accuracy_against_kieval(found: list[Point], line: Line, folder: Path) -> str:
@@ -144,8 +144,11 @@ def test_published_figures() -> None:
 
 
 def test_published_figures_beside_a_benchmark() -> None:
-    columns, rows = beside("arc")
-    assert columns == ("ARC-E", "ARC-C")
-    assert ("Mistral 7B", ["83.5 / 80.8 / 4.64", "67.5 / 78.5 / 4.46"]) in rows
-    assert beside("mmlu")[1][3] == ("LLaMA2 7B", ["44.5 / 83.0 / 4.61"])
-    assert beside("gsm8k") == ((), [])
+    arc, mmlu = published("arc"), published("mmlu")
+    assert arc is not None
+    assert mmlu is not None
+    assert arc.header == ("model", "ARC-E", "ARC-C")
+    rows = [[cell.text for cell in row] for row in arc.rows]
+    assert ["Mistral 7B", "83.5 / 80.8 / 4.64", "67.5 / 78.5 / 4.46"] in rows
+    assert [cell.text for cell in mmlu.rows[3]] == ["LLaMA2 7B", "44.5 / 83.0 / 4.61"]
+    assert published("gsm8k") is None

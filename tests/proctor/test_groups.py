@@ -12,6 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from evaluation.lm_examiner.tables import peers, ranking, ranking_notices
+from evaluation.protocol import Held
 from evaluation.registry import group_protocol, protocol
 from proctor.checks.estimate import estimate
 from proctor.checks.experiment import preflight
@@ -20,7 +22,6 @@ from proctor.cluster.serve_jobs import needing
 from proctor.cluster.submit import check_names, jobs_for
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.load import resolve
-from proctor.report.groups import limits, peers, ranking
 from proctor.report.run_comparison import notes
 from proctor.report.write import write_report
 from proctor.run_folder.run import open_run
@@ -183,11 +184,11 @@ def test_tables_by_hand() -> None:
     ]
     assert "3 pairs were never compared" in table.caption
     steady = {"inconsistency": 0.75, "contradictory": 9, "known": 12, "first_share": 0.6}
-    told = {"protocol": "ranking", "schedule_of_pairs": "merge_sort", "consistency": steady}
-    lines = list(limits({"groups": {"r": told}}))
+    told = {"schedule_of_pairs": "merge_sort", "consistency": steady}
+    lines = list(ranking_notices({"r": Held(options={}, metrics=told)}))
     assert lines[0].startswith("r: the examiner contradicts itself in 9 of 12 pairs")
     assert "largely chance" in lines[1]
-    assert len(list(limits({"groups": {"r": {**told, "schedule_of_pairs": "all_pairs"}}}))) == 1
+    assert len(list(ranking_notices({"r": Held(options={}, metrics={**told, "schedule_of_pairs": "all_pairs"})}))) == 1
 
 
 class Killed(BaseException):

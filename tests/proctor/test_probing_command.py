@@ -212,5 +212,5 @@ def check_people(tmp_path: Path, build: Path, vanilla: Path) -> None:
     assert metrics["same"]["groups"]["others"]["yes"] == pytest.approx(5 / 6)
     assert metrics["same"]["agreement"]["fleiss_kappa"]["n"] == 6
     filled.write_text(filled.read_text().replace("Yes", "perhaps"), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"filled.csv:\d+: same \(rater_2\): 'perhaps' is no answer"):
+    with pytest.raises(ValueError, match=r"filled.csv:\d+, column same \(rater_2\): 'perhaps' is no answer"):
         call("import", "--sheet", filled, "--key", out / "key.jsonl", "--out", tmp_path / "no")

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from evaluation.probing.plots import plots
+from evaluation.protocol import Held
+from evaluation.show.plate import draw, styles
 from proctor.report.verdicts import verdict_lines
 from proctor.report.write import write_report
 from proctor.run_folder.run import RunFolder, open_run
@@ -83,9 +86,9 @@ def test_a_candidate_is_not_called_the_control(run: Path) -> None:
     assert verdict_lines(report(run))[1]["outcome"] == "control"
 
 
-def test_probing_figures_of_a_former_candidate(run: Path) -> None:
+def test_probing_figures_of_a_former_candidate(tmp_path: Path) -> None:
     entry = {"rephrase": {"difference": 0.1, "interval": [0.1 + 1e-12, 0.2]}}  # rounded, it lies outside
-    plots = {"probing": {"deltas": {"gone": entry, "one": entry}}}
-    (run / "stages" / "static.one" / "plots.json").write_text(json.dumps(plots), encoding="utf-8")
-    report(run)
-    assert (run / "report" / "figures" / "probing_deltas.svg").is_file()
+    held = Held(options={}, metrics={}, plots={"probing": {"deltas": {"gone": entry, "one": entry}}})
+    (drawn,) = draw(lambda: plots({"p": held}, styles(["one"])), tmp_path)
+    assert "one" in drawn.svg
+    assert "gone" not in drawn.svg

@@ -11,10 +11,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from proctor.report.figures.win_rates import matrix
-from proctor.report.write import write_report
-from proctor.run_folder.run import open_run
-from serving.files import read_jsonl, write_json
+from evaluation.protocol import Held
+from evaluation.show.plate import draw, styles
+from evaluation.show.win_rates import matrix
+from proctor.analyses import kind_of
+from serving.files import read_jsonl
 from tests.proctor.scripted import do, scripted
 
 SCHEMA = json.loads((files("proctor.report") / "summary.schema.json").read_text(encoding="utf-8"))
@@ -72,32 +73,30 @@ def test_records_load_in_pandas_and_datasets(run: Path, tmp_path: Path) -> None:
         assert loaded[key] == [row[key] for row in rows]
 
 
-def test_figures_of_other_stages_appear_with_their_data(run: Path) -> None:
+def test_figures_that_analyses_draw_of_themselves(tmp_path: Path) -> None:
     deltas = {"one": {"rephrase": {"difference": -0.2, "interval": [-0.3, -0.1]}, "permute": {"difference": 0.1}}}
-    plots = {
-        "win_rates": {"names": ["one", "two"], "matrix": [[None, 0.75], [0.25, None]], "about": "merge sort"},
-        "probing": {
-            "deltas": deltas,
-            "churn": {"one": {"both": 3, "only_before": 5, "only_after": 1, "neither": 3}},
+    churn = {"one": {"both": 3, "only_before": 5, "only_after": 1, "neither": 3}}
+    given: dict[str, dict[str, Any]] = {
+        "probing": {"probing": {"deltas": deltas, "churn": churn}},
+        "items": {
+            "item_curves": {
+                "theta": [-1, 0, 1],
+                "characteristic": {"a": [0.2, 0.5, 0.8], "b": [0.1, 0.2, 0.9]},
+                "abilities": {"one": 0.5, "stranger": -0.5},
+            }
         },
-        "item_curves": {
-            "theta": [-1, 0, 1],
-            "characteristic": {"a": [0.2, 0.5, 0.8], "b": [0.1, 0.2, 0.9]},
-            "abilities": {"one": 0.5, "stranger": -0.5},
-        },
-        "question_map": {"points": [[0, 1, "grown"], [1, 0, "seed"]], "silhouette": 0.25},
+        "question_map": {"question_map": {"points": [[0, 1, "grown"], [1, 0, "seed"]], "silhouette": 0.25}},
     }
-    before = {p.stem for p in (run / "report" / "figures").glob("*.svg")}
-    write_json(run / "stages" / "static.one" / "plots.json", plots)
-    names = write_report(open_run(run), run / "report")
-    (run / "stages" / "static.one" / "plots.json").unlink()
-    after = {Path(name).stem for name in names if name.endswith(".png")}
-    wanted = {"win_rates", "probing_deltas", "probing_churn", "item_curves", "question_map"}
-    assert wanted & before <= {"win_rates"}
-    assert wanted <= after
-    page = (run / "report" / "index.html").read_text(encoding="utf-8")
-    assert "percentage points (95% interval)" in page
-    assert "Silhouette of the groups: 0.25." in page
+    drawn = {}
+    for kind, plots in given.items():
+        hook, one = kind_of(kind).plots, Held(options={}, metrics={}, plots=plots)  # type: ignore[attr-defined]
+        held = {"a": one, "b": one, "none": Held(options={}, metrics={})}
+        drawn |= {found.name: found for found in draw(lambda h=hook, s=held: h(s, styles(["one", "two"])), tmp_path)}  # type: ignore[misc]
+        assert hook({"none": held["none"]}, {}) == []
+    wanted = ("probing_deltas", "probing_churn", "item_curves", "question_map")
+    assert set(drawn) == {f"{name}.{end}" for name in wanted for end in ("a", "b")}
+    assert "percentage points (95% interval)" in drawn["probing_deltas.a"].svg
+    assert "Silhouette of the groups: 0.25." in drawn["question_map.b"].caption
 
 
 def test_win_rates_by_hand() -> None:

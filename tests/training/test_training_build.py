@@ -296,3 +296,46 @@ def test_qlora_trains_on_four_bits_and_merges_into_them(job: Make, tmp_path: Pat
     assert phase.reloaded_loss == pytest.approx(phase.probe_loss, abs=1e-3)
     assert phase.merge_difference == pytest.approx(0.0, abs=1e-3)
     assert "4-bit" in str(phase.adapter_problem)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"use_liger_kernel": True}, {"optim": "adamw_bnb_8bit"}, {"optim": "galore_adamw", "optim_target_modules": ["q"]}],
+)
+def test_a_package_that_training_arguments_need_is_named(job: Make, tmp_path: Path, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^arguments.*missing.*(liger|bitsandbytes|galore_torch)") as refused:
+        build_candidate(job(recipe="normal", chat_sft={"arguments": arguments}), tmp_path / "out")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "modules", [("lm_head",), ("q_proj", "lm_head"), ("embed_tokens",), ("embed_tokens", "lm_head")]
+)
+def test_a_tied_head_with_an_adapter_is_the_same_model_after_loading(
+    job: Make, tmp_path: Path, base: Path, modules: tuple[str, ...]
+) -> None:
+    """Log-probabilities of adapter on base and of the saved, merged model, loaded anew: within 0.01."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from training.models import frozen_base, with_adapter
+
+    lora = LoraOptions(rank=4, target_modules=modules)
+    wanted = job(recipe="normal", chat_sft={"method": "lora", "lora": lora, "learning_rate": 3e-2})
+    build_candidate(wanted, tmp_path / "out")
+    folder = tmp_path / "out" / "model"
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert config["tie_word_embeddings"] is False
+    from peft import set_peft_model_state_dict
+    from safetensors.torch import load_file
+
+    adapted = with_adapter(frozen_base(base, wanted.chat_sft), wanted.chat_sft)
+    set_peft_model_state_dict(adapted, load_file(tmp_path / "out" / "adapter" / "chat" / "adapter_model.safetensors"))
+    merged = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    assert merged.lm_head.weight is not merged.model.embed_tokens.weight
+    ids = torch.tensor([[0, 5, 9, 17, 33, 70, 101, 200]])
+    with torch.no_grad():
+        one, two = (model.eval()(input_ids=ids).logits.log_softmax(-1) for model in (adapted, merged))
+        original = AutoModelForCausalLM.from_pretrained(base).eval()(input_ids=ids).logits.log_softmax(-1)
+    assert float((one - two).abs().max()) < 0.01
+    assert float((one - original).abs().max()) > 0.1  # the adapter does something

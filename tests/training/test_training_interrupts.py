@@ -72,3 +72,31 @@ def test_two_processes_with_zero3(job: Make, tmp_path: Path) -> None:
     assert bits(tmp_path / "parts") == bits(tmp_path / "whole")
     record = json.loads((tmp_path / "parts" / "manifest.json").read_text(encoding="utf-8"))["phases"][0]
     assert record["last_loss"] == whole.phases[0].last_loss
+
+
+def test_killed_in_a_later_epoch(job: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10 rows by two, 3 epochs: the checkpoint of step 7 lies in the second; the model has dropout, so that the random
+    numbers must go on, too."""
+    from training.callbacks import Checkpoints
+
+    class Killed(BaseException):
+        pass
+
+    class Dies(Checkpoints):
+        def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            super().on_save(args, state, control, **kwargs)
+            if state.global_step == 7:
+                raise Killed
+
+    lora = {"method": "lora", "lora": {"rank": 4, "dropout": 0.3}}
+    for name, changes in (("full", {}), ("lora", lora)):
+        wanted = job(recipe="normal", chat_rows=10, chat_sft={"epochs": 3, "save_steps": 1, **changes})
+        whole = build_candidate(wanted, tmp_path / name)
+        assert whole.steps == 15
+        with monkeypatch.context() as patched:
+            patched.setattr("training.callbacks.Checkpoints", Dies)
+            with pytest.raises(Killed):
+                build_candidate(wanted, tmp_path / f"{name}_parts")
+        parts = build_candidate(wanted, tmp_path / f"{name}_parts")
+        assert parts.model_sha256 == whole.model_sha256
+        assert bits(tmp_path / f"{name}_parts") == bits(tmp_path / name)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation import builders_registry, registry
+from evaluation import registry
 from evaluation.benchmarks import load
 from evaluation.items import Item, make_item
 from evaluation.kieval.options import JudgeOptions, OpeningOptions
@@ -109,7 +109,7 @@ def _dialogues(kind: str, name: str, options: Mapping[str, Any], items: list[Ite
         group = registry.build_group(name, options, candidates=MODELS, seed=7)
         return group.dialogues(group.assignments() or items)
     if kind == "build":
-        return builders_registry.build(name, options, seed=7).dialogues(items)
+        return registry.build_builder(name, options, seed=7).dialogues(items)
     if kind == "prefilter":
         return Prefilter(OpeningOptions(**options), seed=7).dialogues(items)
     if kind == "rejudge":

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from evaluation.asking.form import Fields
-from evaluation.builders_registry import build
 from evaluation.idgen import references, strategies
 from evaluation.idgen.checking import repair
 from evaluation.items import Item, make_item
 from evaluation.protocol import Built
+from evaluation.registry import build_builder as build
 from serving.records import Ask, Completion
 from tests.evaluation.exam_driver import drive, said
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evaluation import benchmarks
-from evaluation import builders_registry as builders
+from evaluation import registry as builders
 from evaluation.lm_examiner.build import exam_hash, sample_rows
 from evaluation.lm_examiner.levels import level_of
 from serving.ledger import Ledger
@@ -45,7 +45,7 @@ def text(ask: Ask) -> str:
 
 
 def build(reply: Callable[[Ask], Completion], seed: int = 1, **options: Any) -> tuple[Any, list[Any], list[Ask]]:
-    builder = builders.build("lm_examiner", {"domains": 1, "questions": 3, **options}, seed=seed)
+    builder = builders.build_builder("lm_examiner", {"domains": 1, "questions": 3, **options}, seed=seed)
     records, asked = [], []
     for dialogue in builder.dialogues([]):
         demands, record = drive(dialogue, reply)
@@ -127,13 +127,13 @@ def test_a_second_model_checks_the_references() -> None:
     built, (record,), asked = build(replies(line(1, "amber")), questions=1, check=True)
     assert built.summary["check"]["share_right"] == 0.0
     assert [ask.role for ask in asked] == ["examiner", "examiner", "examiner", "checker"]
-    assert builders.build("lm_examiner", {"check": True}, seed=0).roles == ("examiner", "checker")
+    assert builders.build_builder("lm_examiner", {"check": True}, seed=0).roles == ("examiner", "checker")
     assert sample_rows([record], 5, seed=1)[0]["right"] == ""
 
 
 def test_another_seed_is_another_exam() -> None:
     def domains(seed: int) -> list[str]:
-        built = builders.build("lm_examiner", {"domains": 20}, seed=seed)
+        built = builders.build_builder("lm_examiner", {"domains": 20}, seed=seed)
         return [domain.name for domain in built.domains]  # type: ignore[attr-defined]
 
     assert domains(1) == domains(1)
@@ -151,13 +151,15 @@ def test_another_seed_is_another_exam() -> None:
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        builders.build("lm_examiner", options, seed=0)
+        builders.build_builder("lm_examiner", options, seed=0)
 
 
 @pytest.mark.real
 def test_smollm2_writes_an_exam_that_other_protocols_read(smollm: Path, tmp_path: Path) -> None:
     """Quality is poor, the machinery right: items have the form of a benchmark, and everything is accounted for."""
-    builder = builders.build("lm_examiner", {"domains": 1, "questions": 2, "retries": 1, "answer_tokens": 20}, seed=4)
+    builder = builders.build_builder(
+        "lm_examiner", {"domains": 1, "questions": 2, "retries": 1, "answer_tokens": 20}, seed=4
+    )
     spec = ModelSpec(path=str(smollm), engine="transformers", dtype="float32")
     with Cast({"examiner": spec}, ledger=Ledger(tmp_path / "ledger"), mode="lockstep") as cast:
         records = run_dialogues(builder.dialogues([]), cast, wave=8)

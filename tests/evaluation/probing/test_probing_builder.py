@@ -11,11 +11,11 @@ import pytest
 
 from evaluation.asking.until_read import together
 from evaluation.benchmarks import load
-from evaluation.builders_registry import build
 from evaluation.items import Item, make_item
 from evaluation.probing import agent
 from evaluation.probing.build import Probing, ProbingOptions
 from evaluation.probing.version import CHOICE_CHAIN, QUESTION_CHAIN, SETS, Version, stages
+from evaluation.registry import build_builder as build
 from serving.engines.transformers_engine import TransformersBackend
 from serving.model.spec import ModelSpec
 from serving.records import Ask, Completion, Sampling

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evaluation.show.plate import Plate, canvas
-
-if TYPE_CHECKING:
-    from proctor.report.run_data import Evidence
+from evaluation.show.plate import Plate, canvas, error_bars
 
 MOST_LABELS = 40
 LONGEST_LABEL = 36
@@ -80,8 +77,9 @@ def regression(found: Sequence[Point]) -> Line:
     )
 
 
-def draw(evidence: Evidence) -> Plate | None:
-    found = points(evidence.summary)
+def draw(summary: dict[str, Any]) -> Plate | None:
+    """The figure of a summary; None where no candidate has both figures."""
+    found = points(summary)
     return plate(found, regression(found)) if found else None
 
 
@@ -93,8 +91,8 @@ def plate(found: Sequence[Point], line: Line) -> Plate:
         axes.errorbar(
             point.accuracy,
             point.kieval,
-            xerr=_bars(point.accuracy, point.accuracy_interval),
-            yerr=_bars(point.kieval, point.kieval_interval),
+            xerr=error_bars(point.accuracy, point.accuracy_interval),
+            yerr=error_bars(point.kieval, point.kieval_interval),
             fmt="o",
             color="#1f5fa8",
             ecolor="#1f5fa866",
@@ -151,7 +149,3 @@ def caption(line: Line) -> str:
 
 def _scaled(interval: Sequence[float] | None) -> list[float] | None:
     return None if interval is None else [100 * bound for bound in interval]
-
-
-def _bars(value: float, interval: Sequence[float] | None) -> list[list[float]] | None:
-    return None if interval is None else [[max(0.0, value - interval[0])], [max(0.0, interval[1] - value)]]

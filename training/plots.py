@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from evaluation.show.plate import WIDTH, Plate, canvas
-
-if TYPE_CHECKING:
-    from proctor.report.run_data import Evidence
+from evaluation.show.plate import WIDTH, Plate, Style, canvas
 
 TAG = "train/loss"
 
@@ -32,35 +28,35 @@ def _losses(file: Path) -> Iterator[tuple[int, float]]:
                 yield int(event.step), float(make_ndarray(value.tensor))
 
 
-def draw(evidence: Evidence) -> Plate | None:
-    found = {name: curves(evidence.run.trained(name) / "logs") for name in evidence.candidates}
+def training_loss(folders: Mapping[str, Path], style: Mapping[str, Style]) -> Plate | None:
+    """One line per candidate in a panel per phase. folders: of the logs, by candidate"""
+    found = {name: curves(folder) for name, folder in folders.items()}
     found = {name: phases for name, phases in found.items() if phases}
     phases = sorted(dict.fromkeys(phase for one in found.values() for phase in one), reverse=True)
     if not phases:
         return None
+    from matplotlib.lines import Line2D
+
     figure = canvas(WIDTH, 3.2)
     grid = figure.subplots(1, len(phases), sharey=True, squeeze=False)
     for axes, phase in zip(grid.flat, phases, strict=True):
         for name, one in found.items():
             if phase in one:
-                style = evidence.style(name)
+                look = style[name]
                 points = one[phase]
                 axes.plot(
                     *zip(*points, strict=True),
-                    style.line,
-                    marker=style.marker if len(points) <= 12 else None,
+                    look.line,
+                    marker=look.marker if len(points) <= 12 else None,
                     markersize=3,
-                    color=style.colour,
+                    color=look.colour,
                     linewidth=1.2,
                 )
         axes.set_title(f"phase {phase}")
         axes.set_xlabel("optimizer step")
         axes.grid(alpha=0.25)
     grid.flat[0].set_ylabel("training loss, nats per target token")
-    from matplotlib.lines import Line2D
-
-    styles = {name: evidence.style(name) for name in found}
-    handles = [Line2D([], [], color=s.colour, linestyle=s.line, label=name) for name, s in styles.items()]
+    handles = [Line2D([], [], color=style[n].colour, linestyle=style[n].line, label=n) for n in found]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return Plate(
         name="training_loss",
