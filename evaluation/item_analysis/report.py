@@ -21,7 +21,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ItemAnalysisSettings:
     """fraction: of candidates in the high group, and in the low one; cuts: between the four labels
     short: items of the short form (None: none is sought); fit: whether the two-parameter model is fitted
     """
@@ -48,15 +48,17 @@ class Analysis:
 
 def analyse(
     matrix: Matrix,
-    settings: Settings,
+    settings: ItemAnalysisSettings,
     *,
     groups: Mapping[str, str] | None = None,
     marked: Mapping[str, str] | None = None,
+    against: Matrix | None = None,
 ) -> Analysis:
     """The analysis of a matrix.
 
     groups: what an item belongs to (the generator that wrote it, its category): labels are counted by it, too
     marked: candidates whose row needs a word beside it, e.g. for it sat an exam of its own making
+    against: another exam of the same candidates, with which it is compared as a whole
     """
     figures = classical.analyse(
         matrix, fraction=settings.fraction, resamples=settings.resamples, seed=settings.seed, permute=True
@@ -122,6 +124,8 @@ def analyse(
         metrics["marked"] = dict(marked)
     if groups is not None:
         metrics["by"] = by_group(rows)
+    if against is not None:
+        metrics["against"] = beside(matrix, against, fraction=settings.fraction, seed=settings.seed)
     return Analysis(rows=rows, metrics=metrics, curves={} if fitted is None else _curves(matrix, fitted))
 
 

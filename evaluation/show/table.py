@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+"""What a spreadsheet program may take for a formula's beginning (OWASP, CSV injection), full-width forms included."""
 
 
 @dataclass(frozen=True)

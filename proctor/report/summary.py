@@ -14,7 +14,6 @@ from detection.verdict import FALSE_DISCOVERY_RATE, HEADLINE
 from evaluation import registry
 from evaluation.exam_set import FrozenExam, read_exam
 from evaluation.statistics import mcnemar, paired_mean
-from proctor.analyses import kind_of as analysis_kind
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL
 from proctor.report.item_score import Scored, earned_by_both
@@ -68,7 +67,7 @@ def analysed(run: RunFolder) -> dict[str, Any]:
     done = [name for name in run.experiment.analyses if finished(run, f"analysis.{name}")]
     found = {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
     kinds = {name: config.kind for name, config in run.experiment.analyses.items()}
-    return {name: figures for name, figures in found.items() if analysis_kind(kinds[name]).figure in figures}
+    return {name: figures for name, figures in found.items() if registry.analysis(kinds[name]).figure in figures}
 
 
 def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:

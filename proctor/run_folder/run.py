@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from evaluation.exam_set import FrozenExam, read_exam
 from proctor.experiment.experiment import Experiment
 from proctor.run_folder.stage import StageFolder
 from serving.files import write_text
@@ -28,6 +29,21 @@ class RunFolder:
 
     def ledger(self, stage: str) -> Path:
         return self.path / "ledger" / stage
+
+    def items_folder(self, exam: str) -> Path:
+        """Where the frozen items of an exam or a group lie."""
+        folder = self.stage(self.experiment.items_stage(exam)).path
+        chosen = self.experiment.sitting(exam).set
+        return folder if chosen is None else folder / "sets" / chosen
+
+    def items(self, exam: str) -> FrozenExam:
+        """The frozen items of an exam or a group. ValueError if the build made no such set."""
+        folder = self.items_folder(exam)
+        if not (folder / "items.jsonl").is_file():
+            made = sorted(place.name for place in folder.parent.glob("*") if place.is_dir())
+            where = f"{self.experiment.place(exam)}.set"
+            raise ValueError(f"{where}: the build made no set {folder.name!r}; it made {', '.join(made) or 'none'}")
+        return read_exam(folder)
 
     def trained(self, candidate: str) -> Path:
         """Where a candidate is trained; its weights are in ``model/`` below."""

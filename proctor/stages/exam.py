@@ -11,7 +11,6 @@ from evaluation.items import Item
 from evaluation.protocol import ExamProtocol
 from evaluation.run_exam import Report, examine, merge
 from proctor.experiment.experiment import Experiment
-from proctor.run_folder import places
 from proctor.run_folder.run import RunFolder
 from proctor.stages import prefilter
 from proctor.stages.base import Shards, Stage, gpus_of
@@ -26,7 +25,7 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
     spec = experiment.spec(candidate, Path("trained"))
     if not trained:
         models = {"candidate": spec, **models}
-    needs = [places.name_for(experiment, exam)]
+    needs = [experiment.items_stage(exam)]
     needs += [f"train.{candidate}"] if trained else []
     needs += [prefilter.name_for(exam)] if config.prefilter else []
     return Stage(
@@ -51,20 +50,20 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
     )
 
 
-class Sitting(NamedTuple):
+class ExamInputs(NamedTuple):
     protocol: ExamProtocol
     items: list[Item]
     frozen: FrozenExam
 
 
-def _sitting(run: RunFolder, exam: str) -> Sitting:
+def _sitting(run: RunFolder, exam: str) -> ExamInputs:
     experiment = run.experiment
     config = experiment.exams[exam]
-    frozen = places.read_items(run, exam)
+    frozen = run.items(exam)
     if config.prefilter:
         frozen = frozen.kept(prefilter.read_ids(run, exam))
     protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=frozen.exemplars)
-    return Sitting(protocol, list(frozen.part(config.items, config.limit)), frozen)
+    return ExamInputs(protocol, list(frozen.part(config.items, config.limit)), frozen)
 
 
 def _sit(

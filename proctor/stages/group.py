@@ -11,7 +11,6 @@ from evaluation.protocol import GroupProtocol
 from evaluation.run_exam import Report, draw_group, examine, merge
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import others, protocol_for
-from proctor.run_folder import places
 from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Shards, Stage, gpus_of
 from serving.model.fingerprint import model_identity, served_as
@@ -29,7 +28,7 @@ def stage(experiment: Experiment, group: str) -> Stage:
     trained = [name for name in members if experiment.candidates[name].recipe is not None]
     models = {name: spec for name, spec in specs.items() if name not in trained}
     models |= others(experiment, group, protocol)
-    items = [] if protocol.assignments() is not None else [places.name_for(experiment, group)]
+    items = [] if protocol.assignments() is not None else [experiment.items_stage(group)]
     return Stage(
         name=name_for(group),
         needs=(*items, *(f"train.{name}" for name in trained)),
@@ -65,7 +64,7 @@ def _held(run: RunFolder, group: str) -> Held:
     own = protocol.assignments()
     if own is not None:
         return Held(protocol, own, FrozenExam(own, frozenset(), [], halved=False))
-    frozen = places.read_items(run, group)
+    frozen = run.items(group)
     return Held(protocol, frozen.part(config.items, config.limit), frozen)
 
 
