@@ -30,7 +30,7 @@ Section = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AgreementSettings:
     """How agreement is measured; see ``ordering`` for the rules on ties and ``kappa`` for the weights."""
 
     seed: int = 0
@@ -74,7 +74,7 @@ def majority_label(annotators: Sequence[Labels]) -> Column:
     return Column(values, reasons)
 
 
-def score_section(human: Column, scores: Mapping[str, Column], settings: Settings) -> Section:
+def score_section(human: Column, scores: Mapping[str, Column], settings: AgreementSettings) -> Section:
     """Per score: ``n``, ``left_out`` by reason, the correlations and the pairwise accuracy."""
     section: Section = {}
     for name, score in scores.items():
@@ -96,7 +96,7 @@ def score_section(human: Column, scores: Mapping[str, Column], settings: Setting
     return section
 
 
-def label_section(human: Column, scores: Mapping[str, Column], settings: Settings) -> Section:
+def label_section(human: Column, scores: Mapping[str, Column], settings: AgreementSettings) -> Section:
     """Per score: ``n``, ``left_out``, ``cohen_kappa``, ``raw_agreement`` (with a Wilson interval), ``confusion``
     (human labels down, the score's across)."""
     section: Section = {}

@@ -75,7 +75,7 @@ class ItemAnalysis:
         table = tables[given.exam]
         if given.short is not None and given.short > len(table.items):
             raise ValueError(f"short is {given.short}, but there are {len(table.items)} items")
-        settings = report.Settings(
+        settings = report.ItemAnalysisSettings(
             fraction=given.fraction,
             cuts=given.cuts,
             short=given.short,

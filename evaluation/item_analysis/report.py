@@ -20,7 +20,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ItemAnalysisSettings:
     """fraction: of candidates in the high group, and in the low one; cuts: between the four labels
     short: items of the short form (None: none is sought); fit: whether the two-parameter model is fitted
     """
@@ -47,7 +47,7 @@ class Analysis:
 
 def analyse(
     matrix: Matrix,
-    settings: Settings,
+    settings: ItemAnalysisSettings,
     *,
     groups: Mapping[str, str] | None = None,
     marked: Mapping[str, str] | None = None,

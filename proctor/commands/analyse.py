@@ -49,7 +49,7 @@ def analyse(
     from serving.files import readable, write_json, write_jsonl
 
     check_folder(out)
-    settings = report.Settings(
+    settings = report.ItemAnalysisSettings(
         fraction=fraction, cuts=_cuts(cuts), short=short, fit=fit, resamples=resamples, seed=seed
     )
     table = readable(lambda: _matrix(matrix, records, run, exam, score, max_score), matrix or run)

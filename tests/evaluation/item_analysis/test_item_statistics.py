@@ -10,7 +10,7 @@ import pytest
 from evaluation.item_analysis import irt
 from evaluation.item_analysis.classical import analyse, check_cuts, distribution, group_size, label
 from evaluation.item_analysis.matrix import Matrix, from_records, read_csv, to_csv
-from evaluation.item_analysis.report import Settings
+from evaluation.item_analysis.report import ItemAnalysisSettings
 from evaluation.item_analysis.report import analyse as report
 from evaluation.item_analysis.set_level import compare, set_level
 from evaluation.item_analysis.short_form import short_form
@@ -213,7 +213,7 @@ def test_a_matrix_of_1165_items_and_29_candidates_in_under_5_seconds() -> None:
     import scipy.stats  # noqa: F401  (its import is no part of the analysis)
 
     start = time.process_time()
-    found = report(matrix(scores.tolist()), Settings(short=20))
+    found = report(matrix(scores.tolist()), ItemAnalysisSettings(short=20))
     assert time.process_time() - start < 5
     assert len(found.rows) == 1165
     assert sum(found.metrics["labels"].values()) == 1165
@@ -222,19 +222,19 @@ def test_a_matrix_of_1165_items_and_29_candidates_in_under_5_seconds() -> None:
 
 
 def test_few_candidates_are_warned_of_and_negative_items_flagged() -> None:
-    found = report(matrix([[0, 3, 3], [3, 0, 0]]), Settings(resamples=10))
+    found = report(matrix([[0, 3, 3], [3, 0, 0]]), ItemAnalysisSettings(resamples=10))
     assert "multiples of 1/3" in found.metrics["warnings"][0]
     assert [row["negative"] for row in found.rows] == [True, False, False]
-    one = report(matrix([[0, 3]]), Settings(resamples=10))
+    one = report(matrix([[0, 3]]), ItemAnalysisSettings(resamples=10))
     assert one.rows[0]["discrimination"] is None
     assert "discrimination needs two" in one.metrics["warnings"][0]
-    apart = report(matrix([[0, np.nan], [np.nan, 3]]), Settings(resamples=10))
+    apart = report(matrix([[0, np.nan], [np.nan, 3]]), ItemAnalysisSettings(resamples=10))
     assert "give records of the same items" in apart.metrics["warnings"][0]
 
 
 def test_labels_by_generator() -> None:
     found = report(
-        matrix([[0, 3], [3, 3], [0, 3]]), Settings(resamples=0), groups={"i0": "alpha", "i1": "beta"}
+        matrix([[0, 3], [3, 3], [0, 3]]), ItemAnalysisSettings(resamples=0), groups={"i0": "alpha", "i1": "beta"}
     ).metrics["by"]
     assert (found["alpha"]["labels"]["High"], found["beta"]["labels"]["Low"]) == (1, 1)
     assert found["alpha"]["shares"]["High"] == 1
