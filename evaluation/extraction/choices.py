@@ -34,7 +34,8 @@ _LEAD = re.compile(
     r"|je pense que|creo que|думаю,?|我认为|我觉得)\s*(?:that\s)?)?"
     r"(?:it(?:['’]s|\sis)|that(?:['’]s|\sis|\swould\sbe)|this\sis|it\smust\sbe|must\sbe|es\sist|das\sist"
     r"|c['’]est|es|это)?\s?"
-    r"(?:option|options|choice|answer|letter|antwort|réponse|respuesta|opción|ответ|вариант|选项|選項|答案|選択肢)?[\s:]*",
+    r"(?:la |die |the )?(?:option|options|choice|answer|letter|antwort|réponse|respuesta|opción|ответ|вариант"
+    r"|选项|選項|答案|選択肢)?[\s:]*",
     re.IGNORECASE,
 )
 
