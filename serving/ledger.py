@@ -31,7 +31,7 @@ SCHEMA = 1
 Answer = Completion | TokenScores
 
 
-class Place(NamedTuple):
+class AnswerPlace(NamedTuple):
     """Where an answer lies: segment file, line's byte offset and length, position in its batch."""
 
     path: Path
@@ -75,8 +75,8 @@ class Ledger:
     def __init__(self, folder: Path | None, *, inputs: Iterable[Path] = ()) -> None:
         self.folder = folder
         self.bad_lines = 0
-        self._batches: dict[str, Place] = {}
-        self._requests: dict[str, Place] = {}
+        self._batches: dict[str, AnswerPlace] = {}
+        self._requests: dict[str, AnswerPlace] = {}
         self._stream: IO[bytes] | None = None
         self._path: Path | None = None
         for source in [*inputs, *([folder] if folder else [])]:
@@ -153,9 +153,9 @@ class Ledger:
         return self._stream
 
     def _note(self, batch: str, keys: Sequence[str], path: Path, offset: int, length: int) -> None:
-        self._batches[batch] = Place(path, offset, length, 0)
+        self._batches[batch] = AnswerPlace(path, offset, length, 0)
         for position, key in enumerate(keys):
-            self._requests.setdefault(key, Place(path, offset, length, position))
+            self._requests.setdefault(key, AnswerPlace(path, offset, length, position))
 
     def _read(self, segment: Path) -> None:
         offset = 0
@@ -175,7 +175,7 @@ class Ledger:
                         "move the run folder away and start a new one"
                     )
 
-    def _load(self, place: Place) -> dict[str, Any]:
+    def _load(self, place: AnswerPlace) -> dict[str, Any]:
         with place.path.open("rb") as stream:
             stream.seek(place.offset)
             line = _parse(stream.read(place.length))

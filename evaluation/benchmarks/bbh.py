@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.benchmarks.reading import Located, Place, Row, decode, open_item, read_bytes, shown
-from evaluation.benchmarks.tables import Table, tables_of
+from evaluation.benchmarks.tables import RowsFile, tables_of
 from evaluation.extraction.spelling import plain_number
 from evaluation.items import Form
 
@@ -46,7 +46,7 @@ def rows(path: Path, split: str | None) -> Iterator[Located]:
             )
 
 
-def _examples(table: Table) -> Iterator[Row]:
+def _examples(table: RowsFile) -> Iterator[Row]:
     if table.file.suffix.lower() != ".json":
         yield from table.rows()
         return

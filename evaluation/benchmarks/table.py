@@ -25,7 +25,7 @@ from evaluation.benchmarks.reading import Located, Place, Row, choice_item, open
 from evaluation.benchmarks.table_keys import LABELS, Labels, Question, key_indices
 from evaluation.benchmarks.table_padding import question as padded_question
 from evaluation.benchmarks.table_padding import without_padding
-from evaluation.benchmarks.tables import ARROW, CSV, JSON, Table, of_split, tables_of
+from evaluation.benchmarks.tables import ARROW, CSV, JSON, RowsFile, of_split, tables_of
 from evaluation.extraction.spelling import plain_number
 from evaluation.items import LETTERS
 
@@ -169,7 +169,7 @@ def _text(row: Row, value: object, column: str) -> str:
     raise row.place.error(f"the value is {shown(value)}; it must be text or a whole number", column)
 
 
-def _open(row: Row, table: Table, columns: Columns, benchmark: str, split: str | None) -> Located:
+def _open(row: Row, table: RowsFile, columns: Columns, benchmark: str, split: str | None) -> Located:
     name = columns.names["answer"]
     answer = _text(row, row.fields.get(name), name)
     if columns.form == "number":
@@ -187,7 +187,7 @@ def _open(row: Row, table: Table, columns: Columns, benchmark: str, split: str |
     )
 
 
-def _rest(row: Row, table: Table, columns: Columns, split: str | None) -> dict[str, str]:
+def _rest(row: Row, table: RowsFile, columns: Columns, split: str | None) -> dict[str, str]:
     """What choice and open questions share."""
 
     def cell(key: str) -> str:

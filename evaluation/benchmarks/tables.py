@@ -32,7 +32,7 @@ _SPLIT_END = re.compile(r"(?:^|[-_.])(?:train|dev|val|valid|validation|test)$", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class RowsFile:
     """A file of rows.
 
     split: what its name or folder tells, "" if neither does
@@ -59,7 +59,7 @@ class Table:
         return _headed_rows(self.file) if suffix in CSV else json_rows(self.file)
 
 
-def tables_of(path: Path, kinds: Sequence[Sequence[str]] = (ARROW, JSON), *, or_else: str = "") -> list[Table]:
+def tables_of(path: Path, kinds: Sequence[Sequence[str]] = (ARROW, JSON), *, or_else: str = "") -> list[RowsFile]:
     """The tables at a path, by name.
 
     kinds: groups of suffixes that are read; of a folder only the first group of which it has a file, since a
@@ -74,7 +74,7 @@ def tables_of(path: Path, kinds: Sequence[Sequence[str]] = (ARROW, JSON), *, or_
         if path.suffix.lower() not in suffixes:
             raise ValueError(f"{path} is no file of rows for this format; its name must end in {wanted}")
         told = split_of(path.name) or (_split_folder(path.parent) if path.suffix.lower() in ARROW else "")
-        return [Table(file=path, split=told, config=_config(path.parent))]
+        return [RowsFile(file=path, split=told, config=_config(path.parent))]
     if not path.is_dir():
         raise ValueError(f"there is no file or folder {path}")
     found = [table for table in _below(path, path, suffixes) if table.file.name not in _NOT_ROWS]
@@ -87,8 +87,8 @@ def tables_of(path: Path, kinds: Sequence[Sequence[str]] = (ARROW, JSON), *, or_
 
 
 def of_split(
-    tables: Sequence[Table], split: str | None, *, default: str, where: Path, twins: Collection[str] = ()
-) -> list[Table]:
+    tables: Sequence[RowsFile], split: str | None, *, default: str, where: Path, twins: Collection[str] = ()
+) -> list[RowsFile]:
     """The tables of one split; a table that doesn't tell its split is taken as the one asked for.
 
     default: read where none is asked for and the tables tell several; a single one is read whatever it is
@@ -109,7 +109,7 @@ def of_split(
     return [replace(table, split=wanted) for table in chosen]
 
 
-def _below(folder: Path, root: Path, suffixes: Sequence[str], split: str = "", depth: int = 0) -> Iterator[Table]:
+def _below(folder: Path, root: Path, suffixes: Sequence[str], split: str = "", depth: int = 0) -> Iterator[RowsFile]:
     """Every table in the folder and below. A saved data set is read by its own list of files."""
     if depth > _DEEPEST:
         raise ValueError(f"{root} has folders more than {_DEEPEST} deep; name the folder that holds the files")
@@ -127,17 +127,17 @@ def _below(folder: Path, root: Path, suffixes: Sequence[str], split: str = "", d
             if entry.is_dir() and not entry.name.startswith((".", "__")):
                 yield from _below(entry, root, suffixes, _split_folder(entry) or split, depth + 1)
             elif entry.suffix.lower() in suffixes and not entry.name.startswith("."):
-                yield Table(file=entry, split=split_of(entry.name) or split, config=_config(folder))
+                yield RowsFile(file=entry, split=split_of(entry.name) or split, config=_config(folder))
 
 
-def _saved(folder: Path, split: str) -> Iterator[Table]:
+def _saved(folder: Path, split: str) -> Iterator[RowsFile]:
     """The shards of a ``Dataset`` that ``save_to_disk`` wrote."""
     state = _object(folder / "state.json")
     told = split or split_of(str(state.get("_split") or "")) or split_of(folder.name)
     for name in _listed(folder / "state.json", "_data_files", "filename"):
         if not (folder / name).is_file():
             raise ValueError(f"{folder}: state.json names the file {name!r}, which is missing; copy the folder again")
-        yield Table(file=folder / name, split=told, config=_config(folder))
+        yield RowsFile(file=folder / name, split=told, config=_config(folder))
 
 
 def _listed(file: Path, key: str, inner: str | None = None) -> list[str]:

@@ -40,7 +40,8 @@ _NOUN = (
     r"|jawaban(?:nya)?|svaret|svar|ответ|вариант|đáp án|उत्तर)\b|(?:الإجابة|الجواب)(?: الصحيحة| الصحيح)?"
     r"|答案|答え|解答|回答|正解|正答|(?:정답|답변|답안|답)(?=[은는이:\s=])"
     r"|\b(?:correct|right|best|true|final|my|only|appropriate|valid)[ ](?:option|choice|letter|statement|result"
-    r"|pick|guess|selection)\b|\b(?:richtige|korrekte)[ ](?:option|aussage|wahl)\b|\b(?:bonne|juste)[ ]option\b"
+    r"|pick|guess|selection)\b|\b(?:richtige|korrekte)[ ](?:option|aussage|wahl)\b|\b(?:richtig"
+    r"|korrekt)(?=[ ]ist[ ])|\b(?:bonne|juste)[ ]option\b"
     r"|\b(?:option|proposition|opción|alternativa|opção|opzione|scelta)[ ](?:correcte|exacte|correcta|correta"
     r"|corretta)\b"
     r"|(?:正确|正確)(?:的)?(?:选项|選項)|正しい(?:選択肢|もの)|(?:올바른|맞는|옳은)[ ](?:선택지|보기|것)"
@@ -52,8 +53,8 @@ _AFTER_NOUN = (
     rf"(?:{_SPACE}?\([^()\n]{{0,30}}\))?(?:{_SPACE}(?:to|for|among|of|from|in|zu|à|a la|auf|на)\b[^\n.:;?!=]{{0,80}}?)?"
 )
 _LINK = (
-    r"(?::|】:?|=(?!=)|[-–—](?=\s)|\b(?:is|was|would be|must be|should be|will be|has to be|equals|ist|lautet"
-    r"|wäre|est|es|é"
+    r"(?::|】:?|под буквой|=(?!=)|[-–—](?=\s)|\b(?:is|was|would be|must be|should be|will be|has to be|equals"
+    r"|ist|lautet|wäre|est|es|é"
     r"|è|sería|seria|jest|to|adalah|là|это|будет|являет\w{0,5}|är|er)\b(?:\s?:)?|(?:هي|هو)(?:\s?:)?"
     r"|(?:应该|應該|应当|应|應)?(?:是|为|為|选|選)(?:\s?:)?|は|은|는|(?<=[の])が)"
 )
@@ -86,6 +87,7 @@ _TAG = re.compile(
 )
 _HASHES = re.compile(r"^(?P<quote>[ \t>]{0,4})####(?!#)[ \t]{0,9}(?P<said>[^\n]{1,400})", re.MULTILINE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?\{")
+_BARE_BOX = re.compile(r"\\boxed ?([A-Za-z0-9])(?![A-Za-z0-9])")
 _BOX_LENGTH = 400
 MOST = 100
 """How many announcements of one reply are read; a hostile reply may hold thousands."""
@@ -94,7 +96,9 @@ MOST = 100
 _DENIED = re.compile(
     r"\b(?:if|suppose|supposing|assume|assuming|unless|whether|wrong|incorrect|false|worst|not|never|neither|nor"
     r"|(?:do|does|did|is|was|ca|could|would|should|wo)n['’]t|cannot|your|his|her|their|student['’]?s?|user['’]?s?"
-    r"|someone|eliminate|exclude|might|could|may|tempting|previous|another|why would|pretend|imagine|say that"
+    r"|someone|eliminate|exclude|might|could|may|tempting|previous|another|why would|(?:people|students|some"
+    r"|many|you|one)(?: (?:might|would|may|will|often|wrongly))?"
+    r" (?:think|say|believe|assume|claim)|pretend|imagine|say that"
     r"|wenn|falls|angenommen|falsche|nicht|si|supposons|supposant|mauvaise|fausse|pas|incorrecta|equivocada|supongamos"
     r"|если|предположим|неправильн\w{0,4}|неверн\w{0,4}|не)\b"
     r"|如果|假设|假設|若|错误|錯誤|不正|もし|仮に|間違|誤|만약|만일|틀린|잘못",
@@ -178,6 +182,8 @@ def _marks(text: str) -> Iterator[Announcement]:
             said=said[:_BOX_LENGTH],
             closed=end is not None,
         )
+    for match in _BARE_BOX.finditer(text):
+        yield Announcement(kind="mark", start=match.start(), end=match.end(), said=match[1], closed=True)
     for match in _TAG.finditer(text):
         closed = match["close"] is not None
         yield Announcement(kind="mark", start=match.start(), end=match.end(), said=match["said"], closed=closed)

@@ -34,7 +34,8 @@ _LEAD = re.compile(
     r"|je pense que|creo que|думаю,?|我认为|我觉得)\s*(?:that\s)?)?"
     r"(?:it(?:['’]s|\sis)|that(?:['’]s|\sis|\swould\sbe)|this\sis|it\smust\sbe|must\sbe|es\sist|das\sist"
     r"|c['’]est|es|это)?\s?"
-    r"(?:option|options|choice|answer|letter|antwort|réponse|respuesta|opción|ответ|вариант|选项|選項|答案|選択肢)?[\s:]*",
+    r"(?:la |die |the )?(?:option|options|choice|answer|letter|antwort|réponse|respuesta|opción|ответ|вариант"
+    r"|选项|選項|答案|選択肢)?[\s:]*",
     re.IGNORECASE,
 )
 
@@ -136,6 +137,8 @@ def _line_value(line: str, options: Options, free: bool) -> str | None:
             return value if short or own or value == UNCLEAR else None
     if free and (first := options.first.match(line)) and first[1].isupper():
         rest = line[first.end() :]
+        if AFTER_DENIAL.match(rest):
+            return None
         turned = TURNS.match(rest)
         joined = re.match(rf"\s*(?:[/&,;]|{JOINED}\b)", rest)
         if turned or joined:
@@ -164,7 +167,7 @@ def _statement(said: str, options: Options) -> str | None:
         before = said[max(0, match.start() - 60) : match.start()]
         clause = re.split(r"[.;!?\n。]|,\s(?:so|but|then)\b", before)[-1]
         # "if A is correct", "whether B is right", "B is not the answer"; "A and B are right"
-        partly = re.search(r"\s(?:not|never|n't|partially|partly|half|only)\s", match[0])
+        partly = re.search(r"\s(?:not|never|n't|partially|partly|half|only|nicht|pas|no|не)\s", match[0])
         if _UNSURE.search(clause) or partly or re.match(r"\s*\?", said[match.end() :]):
             found.add(UNCLEAR)
         else:

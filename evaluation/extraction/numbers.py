@@ -28,7 +28,8 @@ _BEFORE = re.compile(
     r"|leftarrow|sim\b|[$%#&])"
     r"[A-Za-z]{2,20}|\\pm"
     r"|[0-9)%][ \t]*(?:\*\*|[-/x:]|or|plus|minus|times|mod|over|divided by|multiplied by|mal|durch|fois|por)"
-    r"|分[の之]|\{[ \t]*-?|[-+A-Za-z0-9)]\([ \t]*|\b(?:sqrt|log|ln|sin|cos|tan|exp)|(?<![=\-\n])[<>≤≥≠]|≤|≥|(?:<=|>="
+    r"|分[の之]|[πa-z}]/[ \t]*|\{[ \t]*-?|[-+A-Za-z0-9)]\([ \t]*|\b(?:sqrt|log|ln|sin|cos|tan|exp)"
+    r"|(?<![=\-\n])[<>≤≥≠]|≤|≥|(?:<=|>="
     r"|!=))[ \t]*\\?[$€£¥₹]?\Z",
     re.IGNORECASE,
 )
@@ -60,7 +61,8 @@ _RANGE_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _RANGE_AFTER = re.compile(
-    rf"[ \t]?(?:{_TO}(?![A-Za-z])|,(?=[ \t])|;|、|and|or|und|oder|et|ou|y|или|и|或|和|-)[ \t]?\\?[$€£¥₹]?-?[0-9]"
+    rf"[ \t]{{0,3}}(?:{_TO}(?![A-Za-z])|,(?=[ \t])|;|、|and|or|und|oder|et|ou|y|или|и|或|和"
+    rf"|-)[ \t]{{0,3}}\\?[$€£¥₹]?-?[0-9]"
     rf"|[ \t]?\((?:or|oder|ou|o|或)\s",
     re.IGNORECASE,
 )
@@ -68,6 +70,13 @@ _GOES_ON = re.compile(r"[ \t]*[A-Za-z]*[ \t]*[-+*/×÷⋅·x=][ \t]*\\?[$€£¥
 _CLAUSE_END = re.compile(
     r"(?<=\S)[.!?](?=\s|\Z|[\"'”’)])|[。！？]|,?\s(?:because|since|weil|car|porque|потому)\b|因为|,\s(?:not|nicht"
     r"|und nicht)\b"
+)
+_DENIED = re.compile(r"(?:not|never|nicht|pas|no|не)\b|不是", re.IGNORECASE)
+_SUPPOSED = re.compile(r"\s(?:if|unless|wenn|falls|si|если)\s", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"\b(?:answer|antwort|réponse|respuesta|ответ)\b[^.!?\n]{0,40}\Z|(?:答案|答え|정답)[^.!?。\n]{0,20}\Z"
+    r"|\b(?:not|isn['’]t|nicht|pas|не)[ \t]\$?\Z",
+    re.IGNORECASE,
 )
 _ANY = re.compile(r"[0-9]")
 
@@ -128,12 +137,16 @@ def _first(said: str) -> Read:
     """The number that an announcement leads to, before anything else that its sentence says."""
     end = _CLAUSE_END.search(said)
     clause = (said[: end.start()] if end else said).strip(" \t:*_")
+    if _DENIED.match(clause) or (end and end[0] == "?"):
+        return None
     if "=" in clause:
         clause = clause.rpartition("=")[2]
     match = RUN.search(clause)
     if match is None:
         return UNCLEAR if _ANY.search(clause) and re.search(r"[\\^_√π]", clause) else None
     if re.search(r"[\\√π]", clause[: match.start()].replace("\\$", "").replace("\\approx", "")):
+        return UNCLEAR
+    if _SUPPOSED.search(clause, match.end()):
         return UNCLEAR
     if _GOES_ON.match(clause, match.end()) or _GROUPED.fullmatch(clause, match.start("run")):
         return UNCLEAR
@@ -170,6 +183,9 @@ def _last(text: str) -> Read:
     before = text[max(0, last.start() - 60) : last.start()]
     # A sign behind a number and a space is a subtraction, "16 - 3".
     if _unclear(text, last) or _RANGE_BEFORE.search(before) or (last["sign"] and re.search(r"[0-9)%][ \t]*\Z", before)):
+        return UNCLEAR
+    # "not 5", "5?"; and what stands behind the word answer was no announcement: denied, supposed or asked
+    if _REFUSED.search(before) or re.match(r"[^\W\d]{0,12}[ \t]?\?", text[last.end("run") : last.end("run") + 16]):
         return UNCLEAR
     # "1 000" is a thousand to some and two numbers to others.
     if not last["sign"] and _GROUP.match(last["run"]) and _GROUPS_BEFORE.search(before):

@@ -21,13 +21,14 @@ _WRAPPERS = re.compile(
     r"\s?\{([^{}\n]{0,300})\}"
 )
 _DRESS = re.compile(
-    r"\\[()\[\]]|\\(?:left|right|displaystyle|bf|rm)\b|[*`$✅✔☑👉➡\ufe0f]|__|~~|\\(?=[$%#&_])|</?(?:b|i|strong|em|u|mark"
-    r"|code|p|br)\s?/?>"
+    r"\\[()\[\]]|\\(?:left|right|displaystyle|bf|rm)\b|[*`$✅✔☑👉➡\ufe0f]|__|~~|\\(?=[$%#&_ ])"
+    r"|</?(?:b|i|strong|em|u|mark|code|p|br)\s?/?>"
 )
 SENTENCE = re.compile(r"(?<![.\s])[.!?。！？](?=\s|$|[\"'”’)*])|[。！？]")
 # "B because A melts" and "B, not C" name B: what follows such a word is no longer the answer.
 TURNS = re.compile(
-    r"[\s,(;:–—-]\s?(?:because|since|as|not|rather|instead|while|whereas|though|although|which|where|due|given|weil|da|nicht|denn|statt"
+    r"[\s,(;:–—-]\s?(?:because|since|as|not|rather|instead|while|whereas|though|although|which|where|due|given"
+    r"|weil|da|nicht|denn|statt"
     r"|car|parce|puisque|et non|pas|porque|ya que|pues|no|так как|потому|поскольку|а не|perché|poiché|non)\b"
     r"|,?\s?(?:因为|因為|而不是|不是|而非|なぜなら|ので|왜냐하면)"
 )
@@ -36,7 +37,8 @@ _FILLER = re.compile(
     r"|hence|either|with"
     r"|option|options?|choice|letter|answer|statement|number|the|for|on|as|that|of|right|correct|one|is|it|be"
     r"|indicated by"
-    r"|also|daher|somit|die|der|das|buchstabe|antwort|la|le|el|il|l['’](?:option|opzione)|lettre|letra|lettera"
+    r"|also|daher|somit|die|der|das|buchstabe|antwort|la|le|el|il|l['’](?:option|opzione)|lettre|a (?=letra"
+    r"|opção|alternativa)|letra|lettera"
     r"|opción|opcion|opção|opzione|réponse|respuesta|donc|вариант|буква|под буквой|ответ|lựa chọn|pilihan)\b"
     r"|选项|選項|选择|選択肢|选|選|선택지|보기|번호|الخيار|الحرف|विकल्प|[:=\s(\[{\"'“„«‹「『‘<>_-]))*\s*",
     re.IGNORECASE,
@@ -86,7 +88,8 @@ class Options:
         self.alone = re.compile(rf"[\s(\[{{\"'“„«「『‘<_]*({any_case})[\s)\]}}\"'”“»」』’>_.:,;!。、]*")
         self.other = re.compile(rf"{_NOT_BEFORE}({one}){_NOT_AFTER}")
         self.line = re.compile(
-            rf"[ \t(\[\"'“>#•-]*({any_case})(?:[)\].:_\"'”。、,]+[ \t]*|[ \t]+[-–—][ \t]*|[ \t]*$)(.*)", re.DOTALL
+            rf"[ \t(\[\"'“>#•-]*({any_case})(?!['’][A-Za-z])(?:[)\].:_\"'”。、,]+[ \t]*|[ \t]+[-–—][ \t]*|[ \t]*$)(.*)",
+            re.DOTALL,
         )
         self.right = re.compile(
             rf"{_NOT_BEFORE}(?-i:({one}))[)\]\"'”.]*(?:\s?\([^()\n]{{0,80}}\))?\s?"

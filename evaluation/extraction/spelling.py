@@ -17,7 +17,7 @@ _FRAC = re.compile(
 _MIXED = re.compile(r"(?<![0-9.,/:^_A-Za-z-])(-?)([0-9]{1,9}) {1,2}([0-9]{1,9})/([0-9]{1,9})(?![0-9/])(?!\.[0-9])")
 _WRAPPERS = re.compile(r"\\(?:text(?:bf|rm|it|sf|tt)?|math(?:rm|bf|it)|mbox|textnormal|bold|bm)\s?\{([^{}\n]{0,200})\}")
 _MARKUP = re.compile(r"\\[()\[\]]|\\[!;:,](?![0-9]{3})|\\(?:left|right|displaystyle|quad|qquad)\b")
-_DEGREES = re.compile(r"\^\s?(?:\\circ|\{\s?\\circ\s?\})|°|\\degree\b|\\circ\b")
+_DEGREES = re.compile(r"(?:\^\s?(?:\\circ|\{\s?\\circ\s?\})|°|\\degree\b|\\circ\b)\s?(?:[CFKNSEW]\b)?")
 _UNIT_POWER = re.compile(r"(?<=[A-Za-z])(?<![0-9](?=[^cdkm])[A-Za-z])\^\{?[23]\}?|(?<=[0-9] [a-z])\^\{?[23]\}?")
 _SUPER = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁿ]+")
 _SUB = re.compile("[₀-₉]+")
@@ -76,7 +76,7 @@ def ascii_text(text: str) -> str:
     return _MIXED.sub(_mixed, text)
 
 
-_SIGNS = str.maketrans("−－﹣‐‑–＋．，％＄٫٬", "------+.,%$.,")
+_SIGNS = str.maketrans("−－﹣‐‑–＋．，％＄٫٬：＝（）？", "------+.,%$.,:=()?")
 
 
 def _vulgar(match: re.Match[str]) -> str:

@@ -21,6 +21,7 @@ _SENTENCE_END = re.compile(r"(?<=[^\W_]{4})[.!]\s+(?=[A-Z])|(?<=[\"')\]*`])[.!]\
 _LIST_MARK = re.compile(r"^[ \t]*(?:\d{1,3}[.)]|[-*•])[ \t]+", re.MULTILINE)
 _LEAD = re.compile(r"^(?:output|result|sorted(?: [a-z]+){0,2})\s*:\s*", re.IGNORECASE)
 _MOST_WORDS = 3
+_SUPPOSED = re.compile(r"\b(?:if|whether|suppose|assume|unless|wenn|falls|si|если)\b[^.!?\n]*\Z", re.IGNORECASE)
 
 
 def extract_label(reply: str, question: str, *, cut_off: bool = False) -> str | None:
@@ -90,7 +91,9 @@ def _named(said: str, members: Sequence[str], cut_off: bool) -> Iterator[str]:
         found += [lead[1], *re.findall(rf"^\W*(?:or|and)\s+({one})(?![\w'-])", said[lead.end() :], re.IGNORECASE)]
     # "is valid", "are valid or invalid", "= True", "evaluates to True"; "is not valid" is neither.
     stated = rf"(?:\b(?:is|are|be|to)\s+(?:also\s+|deductively\s+)?|=\s*)\**({one})(?![\w'-])(?:\**\s+or\s+({one})\b)?"
-    found += [word for pair in re.findall(stated, said, re.IGNORECASE) for word in pair if word]
+    for pair in re.finditer(stated, said, re.IGNORECASE):
+        if not _SUPPOSED.search(said[max(0, pair.start() - 60) : pair.start()]):
+            found += [word for word in pair.groups() if word]
     yield from (exact[normalise(text)] for text in found)
 
 
@@ -133,6 +136,9 @@ def _plain(said: str) -> str | None:
     if not lines:
         return None
     if len(lines) == 1:
+        # an announcement that is none: denied, supposed, asked
+        if re.search(r"\b(?:answer|antwort|réponse|respuesta|ответ)\b", lines[0], re.IGNORECASE):
+            return None
         return _LEAD.sub("", lines[0]) or None
     short = all(len(_bare(line).split()) <= _MOST_WORDS for line in lines)
     return "\n".join(lines) if short else None

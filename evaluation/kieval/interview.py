@@ -88,7 +88,7 @@ class KIEval:
             if reply is None:
                 stop_reason = "context"
                 break
-            turn = prompts.Turn(question=question, reply=reply)
+            turn = prompts.Round(question=question, reply=reply)
             turns.append(turn)
             fits = yield from judge(conversation, options, seed=self.seed, step=f"kieval/verdict/{len(turns)}")
             if not fits:
@@ -111,7 +111,7 @@ class KIEval:
 
     def _reply(self, conversation: Conversation, question: str) -> Generator[Yielded, Any, str | None]:
         """The candidate's reply to a question; None where it doesn't fit."""
-        turns = [*conversation.turns, prompts.Turn(question=question)]
+        turns = [*conversation.turns, prompts.Round(question=question)]
 
         def make(dropped: int) -> list[Ask]:
             how = self.options.candidate_format

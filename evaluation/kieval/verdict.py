@@ -28,7 +28,7 @@ STOP_REASONS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RoundVerdict:
     """One verdict, read.
 
     overall: 1..4, the round's score s_i
@@ -72,19 +72,19 @@ def verdict_tokens(comment_length: int) -> int:
     return room(longest)
 
 
-def parse_structured(text: str) -> Verdict | None:
+def parse_structured(text: str) -> RoundVerdict | None:
     """A verdict from its JSON text; None if it was cut, doesn't have the form, or says one thing twice."""
     return verdict_of(read_json(text))
 
 
-def verdict_of(value: Any) -> Verdict | None:
+def verdict_of(value: Any) -> RoundVerdict | None:
     """A verdict from a JSON value; None if it doesn't have the form."""
     try:
         form = _Form.model_validate(value)
     except ValueError:
         return None
     judged: dict[str, _Judged] = {name: getattr(form, name) for name in ASPECTS}
-    return Verdict(
+    return RoundVerdict(
         overall=form.overall.score,
         comment=well_formed(form.overall.comment),
         scores={name: part.score for name, part in judged.items()},

@@ -63,7 +63,7 @@ class ProbingAnalysis:
         return {}
 
     def compute(self, run: Run, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-        from evaluation.probing.report import Settings, report
+        from evaluation.probing.report import ProbingSettings, report
 
         experiment, given = run.experiment, self.options
         sat = {
@@ -76,7 +76,7 @@ class ProbingAnalysis:
         metrics = report(
             sittings,
             described,
-            Settings(
+            ProbingSettings(
                 seed=experiment.seed,
                 clean=given.clean,
                 contaminated=self._contaminated(experiment),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from evaluation.items import Item
 from evaluation.probing.effects import Outcome
-from evaluation.probing.report import Described, Sitting
+from evaluation.probing.report import CandidateOutcomes, Described
 
 
 class Sat(NamedTuple):
@@ -29,7 +29,7 @@ def set_number(name: str) -> tuple[str, int]:
 
 def compared(
     sat: Mapping[tuple[str, str, int], Sat], built: Path | None, sizes: Mapping[str, float]
-) -> tuple[dict[str, Sitting], Described, dict[str, Any]]:
+) -> tuple[dict[str, CandidateOutcomes], Described, dict[str, Any]]:
     """The candidates' results, what is known of the items, and what identifies both.
 
     sat: by candidate, set (``vanilla``, or one of ``version.SETS``) and its number; sizes: billions of parameters
@@ -59,7 +59,7 @@ def compared(
             probed.setdefault(probe, {})[number] = outcomes
         if not probed:
             raise ValueError(f"{name} has no probed exam: give e.g. {name}:all=FOLDER")
-        sittings[name] = Sitting(vanilla=parts["vanilla", 1], probed=probed, size=sizes.get(name))
+        sittings[name] = CandidateOutcomes(vanilla=parts["vanilla", 1], probed=probed, size=sizes.get(name))
     strange = next((name for name in sizes if name not in sittings), None)
     if strange is not None:
         raise ValueError(f"--size {strange}: there is no such candidate; there are: {', '.join(sittings)}")

@@ -49,7 +49,7 @@ def analyse(
     from serving.files import readable, write_json, write_jsonl
 
     check_folder(out)
-    settings = report.Settings(
+    settings = report.ItemAnalysisSettings(
         fraction=fraction, cuts=_cuts(cuts), short=short, fit=fit, resamples=resamples, seed=seed
     )
     table = readable(lambda: _matrix(matrix, records, run, exam, score, max_score), matrix or run)
@@ -208,6 +208,9 @@ def _show(metrics: dict[str, Any]) -> None:
     print(f"groups: the upper and the lower {metrics['groups']['fraction']:.0%}, {size} candidates each")
     means = (metrics["difficulty_mean"], metrics["discrimination_mean"])
     print("mean difficulty {}, discrimination {}".format(*map(_figure, means)))
+    if chance := metrics["by_chance"]:
+        bounds = _between(chance["interval"])
+        print(f"by chance: discrimination {_figure(chance['mean'])}{bounds}, p {chance['p_value']:.2g}")
     print("labels: " + ", ".join(f"{name} {count}" for name, count in metrics["labels"].items()))
     if metrics["negative"]:
         print(f"negative: on {metrics['negative']} items weak candidates do better than strong ones")

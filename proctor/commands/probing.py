@@ -41,7 +41,7 @@ def compare(
     seed: Seed = 0,
 ) -> None:
     """Accuracy before and after probing, effectiveness, churn, abilities, contamination: metrics.json in --out."""
-    from evaluation.probing.report import Settings, report
+    from evaluation.probing.report import ProbingSettings, report
     from proctor.run_folder.single import check_folder, once
     from serving.files import read_json, write_json
 
@@ -54,7 +54,7 @@ def compare(
     if contaminated and clean is None:
         raise ValueError("--contaminated needs the candidate it is compared with: give --clean NAME")
     judge = None if calibration is None else read_metrics(calibration, "recall", "probing.calibrate")
-    settings = Settings(seed=seed, clean=clean, contaminated=tuple(contaminated), calibration=judge)
+    settings = ProbingSettings(seed=seed, clean=clean, contaminated=tuple(contaminated), calibration=judge)
     inputs |= {"seed": seed, "sizes": sizes, "clean": clean, "contaminated": contaminated, "calibration": judge}
 
     def body(folder: Path, progress: Any) -> list[str]:

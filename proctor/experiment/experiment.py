@@ -18,7 +18,7 @@ from proctor.experiment.sections import (
     DetectionConfig,
     ExamConfig,
     GroupConfig,
-    Sitting,
+    SittingConfig,
 )
 from serving.model.spec import ModelSpec
 from serving.named import NAME, known
@@ -146,7 +146,7 @@ class Experiment(Strict):
             return self.mode
         return "fast" if any(spec.engine == "server" for spec in self.models.values()) else "lockstep"
 
-    def sitting(self, name: str) -> Sitting:
+    def sitting(self, name: str) -> SittingConfig:
         """The exam or the group of that name."""
         return self.exams[name] if name in self.exams else self.groups[name]
 

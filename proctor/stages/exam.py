@@ -50,20 +50,20 @@ def stage(experiment: Experiment, exam: str, candidate: str) -> Stage:
     )
 
 
-class Sitting(NamedTuple):
+class ExamInputs(NamedTuple):
     protocol: ExamProtocol
     items: list[Item]
     frozen: FrozenExam
 
 
-def _sitting(run: RunFolder, exam: str) -> Sitting:
+def _sitting(run: RunFolder, exam: str) -> ExamInputs:
     experiment = run.experiment
     config = experiment.exams[exam]
     frozen = run.items(exam)
     if config.prefilter:
         frozen = frozen.kept(prefilter.read_ids(run, exam))
     protocol = protocols.build(config.protocol, config.options, seed=experiment.seed, exemplars=frozen.exemplars)
-    return Sitting(protocol, list(frozen.part(config.items, config.limit)), frozen)
+    return ExamInputs(protocol, list(frozen.part(config.items, config.limit)), frozen)
 
 
 def _sit(
