@@ -125,6 +125,7 @@ def test_the_report_shows_them(run: Path) -> None:
     for heading in ("Group ranked", "Group peers", "Group style", "Win rates: ranked", "Win rates: peers, by mean"):
         assert f">{heading}</h3>" in page, heading
     assert "ranked: the examiner contradicts itself in" in page
+    assert "data:image" not in page  # the page's policy shows none
     names = {path.name for path in (run / "report" / "figures").iterdir()}
     assert {"win_rates.ranked.svg", "win_rates.peers.by_mean.png", "win_rates.peers.by_vote.svg"} <= names
     with (run / "report" / "tables" / "group_ranked.csv").open(encoding="utf-8", newline="") as stream:
