@@ -33,6 +33,7 @@ BATCH = 1 << 20
 MOST_PIECES = 1 << 20
 """Different pieces held before they are tokenised: bounds memory."""
 _PIECES_AT_ONCE = 1 << 14
+_BARE = "\0"
 _PIECE = re.compile(r"(?:^\s+| )?\S+(?:(?! \S|\n\S)\s+\S+)*(?:\n(?=\S)|\s+\Z)?|^\s+\Z")
 """A word with the one space before it and the one line end behind it. Any other white space stays between its words:
 what a tokenizer makes of it depends on both sides."""
@@ -112,18 +113,33 @@ def _tokenised(texts: list[str], tokenizer: Any) -> list[list[int]]:
 
 
 def _pieces(texts: list[str]) -> Counter[str]:
+    """The pieces of ``_PIECE``, and how often each comes: ``_BARE`` and the piece, or a word for the piece of a space
+    and it. Where all white space is single spaces and line ends, they come of one split."""
     pieces: Counter[str] = Counter()
     for text in texts:
-        pieces.update(_PIECE.findall(text))
+        if _is_even(text):
+            pieces.update((_BARE + text.replace("\n", f"\n {_BARE}")).split(" "))
+        else:
+            pieces.update([_BARE + piece for piece in _PIECE.findall(text)])
     return pieces
+
+
+def _is_even(text: str) -> bool:
+    """Whether every white space is one space or one line end, with something else on both sides."""
+    if not text or text[0] in " \n" or text[-1] in " \n":
+        return False
+    if "  " in text or "\n\n" in text or " \n" in text or "\n " in text:
+        return False
+    return text.replace("\n", "").isprintable()  # of white space only the space is
 
 
 def _count_pieces(pieces: Counter[str], tokenizer: Any) -> Counter[int]:
     counts: Counter[int] = Counter()
     different = list(pieces)
+    spelled = [piece[1:] if piece.startswith(_BARE) else f" {piece}" for piece in different]
     for start in range(0, len(different), _PIECES_AT_ONCE):
         some = different[start : start + _PIECES_AT_ONCE]
-        for piece, ids in zip(some, _tokenised(some, tokenizer), strict=True):
+        for piece, ids in zip(some, _tokenised(spelled[start : start + _PIECES_AT_ONCE], tokenizer), strict=True):
             number = pieces[piece]
             for token in ids:
                 counts[token] += number

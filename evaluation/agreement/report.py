@@ -16,6 +16,7 @@ from evaluation.agreement.kappa import (
     cohen_kappa,
     confusion,
     fleiss_kappa,
+    krippendorff_alpha,
     label_order,
     pairwise_kappa,
     rated_by_both,
@@ -133,10 +134,15 @@ def annotator_section(annotators: Mapping[str, Labels], weights: Weights) -> Sec
     distinct = {label for labels in annotators.values() for label in labels if label is not None}
     if len(distinct) > _MOST_LABELS:
         reason = f"the ratings have {len(distinct)} different values; kappa is for labels"
-        return {"cohen_kappa": {"mean": None, "reason": reason}, "fleiss_kappa": {"value": None, "reason": reason}}
+        return {
+            "cohen_kappa": {"mean": None, "reason": reason},
+            "fleiss_kappa": {"value": None, "reason": reason},
+            "krippendorff_alpha": {"value": None, "reason": reason},
+        }
     return {
         "cohen_kappa": pairwise_kappa(annotators, weights=weights),
         "fleiss_kappa": fleiss_kappa(list(annotators.values())),
+        "krippendorff_alpha": krippendorff_alpha(list(annotators.values()), weights=weights),
     }
 
 

@@ -132,7 +132,8 @@ def question_key(text: str) -> str:
     punctuation at its ends."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     kept = "".join(c for c in folded if not c.isspace() and unicodedata.category(c) not in ("Cf", "Cc"))
-    return kept.translate(_ALIKE).strip(_EDGES)
+    alike = kept.translate(_ALIKE)
+    return alike.strip(_EDGES) or alike
 
 
 _ALIKE = {ord(c): to for to, alike in (("'", "‘’ʼ`´"), ('"', "“”„«»"), ("-", "‐‑‒–—−")) for c in alike}

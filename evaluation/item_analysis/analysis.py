@@ -135,6 +135,9 @@ def _table(name: str, given: ItemOptions, metrics: Mapping[str, Any]) -> Table:
         *("difficulty", "discrimination", *LABELS),
     )
     warned = " ".join(f"Warning: {line}." for line in metrics["warnings"])
+    if chance := metrics["by_chance"]:
+        low, high = chance["interval"]
+        warned += f" Noise has a mean discrimination of {chance['mean']:.3f} [{low:.3f}, {high:.3f}]."
     marked = " ".join(f"{who} {what}." for who, what in metrics.get("marked", {}).items())
     return Table(
         f"analysis_{name}",

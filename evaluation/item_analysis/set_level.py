@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.item_analysis.matrix import Matrix
+from evaluation.statistics import Interval, percentile_interval
 
 PUBLISHED = {"mean": 51.92, "variance": 10.06, "models": 5, "earlier_sets": {"mean_above": 67, "variance_below": 3.2}}
 RESAMPLES = 2_000
@@ -160,8 +161,7 @@ def _excludes_zero(differences: Array) -> bool:
 
 
 def _bounds(values: Array) -> tuple[float, float]:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+    return percentile_interval(values) or Interval(np.nan, np.nan)
 
 
 def _minus(a: float | None, b: float | None) -> float | None:

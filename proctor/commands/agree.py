@@ -208,10 +208,12 @@ def _label_line(row: dict[str, Any]) -> str:
 def _show_annotators(between: dict[str, Any] | None) -> None:
     if between:
         cohen, fleiss = between["cohen_kappa"], between["fleiss_kappa"]
-        mean, value = (("-" if x is None else f"{x:.3f}") for x in (cohen["mean"], fleiss["value"]))
+        values = cohen["mean"], fleiss["value"], between["krippendorff_alpha"]["value"]
+        mean, value, alpha = ("-" if x is None else f"{x:.3f}" for x in values)
         reason = cohen.get("reason") or fleiss.get("reason", "")
         print(
-            f"  between annotators     Cohen's kappa {mean} (mean of pairs)  Fleiss' kappa {value}  {reason}".rstrip()
+            f"  between annotators     Cohen's kappa {mean} (mean of pairs)  Fleiss' kappa {value}  "
+            f"Krippendorff's alpha {alpha}  {reason}".rstrip()
         )
 
 

@@ -208,6 +208,9 @@ def _show(metrics: dict[str, Any]) -> None:
     print(f"groups: the upper and the lower {metrics['groups']['fraction']:.0%}, {size} candidates each")
     means = (metrics["difficulty_mean"], metrics["discrimination_mean"])
     print("mean difficulty {}, discrimination {}".format(*map(_figure, means)))
+    if chance := metrics["by_chance"]:
+        bounds = _between(chance["interval"])
+        print(f"by chance: discrimination {_figure(chance['mean'])}{bounds}, p {chance['p_value']:.2g}")
     print("labels: " + ", ".join(f"{name} {count}" for name, count in metrics["labels"].items()))
     if metrics["negative"]:
         print(f"negative: on {metrics['negative']} items weak candidates do better than strong ones")

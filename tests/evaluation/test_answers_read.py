@@ -17,6 +17,7 @@ import pytest
 from evaluation.benchmarks import load
 from evaluation.extraction import answer_of, extract_answer, is_right
 from evaluation.idgen.build import IDGen
+from evaluation.idgen.human_check import _with_reference
 from evaluation.items import Form, Item, make_item
 from evaluation.kieval.prefilter import Prefilter
 from evaluation.registry import build
@@ -177,3 +178,10 @@ def test_a_key_is_not_read_from_a_cut_solution() -> None:
         draft["reference"]["answers"][0]["cut"] = cut  # type: ignore[index]
         (item,) = exam.finish([], [record]).items
         assert item.answer == key
+
+
+def test_a_replaced_reference_that_was_cut_gives_no_key() -> None:
+    item = asked({"form": "number", "value": "18"})
+    for cut, key in ((True, ""), (False, "7")):
+        assert _with_reference(item, "3 + 4 = 7", cut).answer == key
+    assert _with_reference(item, "3 + 4 = 7\n#### 7\nFor", True).answer == "7"

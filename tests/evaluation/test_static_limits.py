@@ -185,6 +185,8 @@ def test_a_copy_is_never_its_own_exemplar(changes: dict[str, Any]) -> None:
 def test_other_questions_are_no_copies() -> None:
     tested = make_item(benchmark="t", split="", subject="s", question="What is 3 - 1?", choices="abcd", answer="B")
     others = [copy_of(tested, question="What is 3 + 1?"), copy_of(tested, question="What is 31?")]
+    marks = [copy_of(tested, question=mark) for mark in ("...", "???")]
+    assert copies_of(marks[0], marks) == marks[:1]
     read = make_item(
         benchmark="t", split="", subject="s", question="Why?", choices="abcd", answer="B", context="It rains."
     )

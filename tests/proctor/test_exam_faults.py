@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proctor.report.provenance import failures
-from proctor.report.run_data import Evidence
+from proctor.report.run_data import RunData
 from proctor.run_folder.run import open_run
 from serving.files import read_json, read_jsonl
 from tests.proctor.command import experiment, proctor, write_experiment
@@ -99,9 +99,7 @@ def test_metrics(run: Path) -> None:
 
 
 def test_report(run: Path) -> None:
-    said = {
-        row["what"]: row["count"] for row in failures(Evidence(open_run(run), {})) if row["stage"] == "letter.given"
-    }
+    said = {row["what"]: row["count"] for row in failures(RunData(open_run(run))) if row["stage"] == "letter.given"}
     assert said == {
         "items without a result": 1,
         "items longer than the model's context, not scored": 1,
