@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import stat
 import struct
 from pathlib import Path
@@ -126,6 +127,8 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{folder / 'config.json'} names no model_type, so nothing can load this model; copy it again from where "
             "the model came from"
         )
+    if not re.fullmatch(r"[\w.-]{1,100}", config["model_type"]):  # transformers prints it as it stands
+        raise ModelError(f"{folder / 'config.json'}: model_type is {config['model_type']!r:.120}, which is no name")
     _check_numbers(folder / "config.json", config)
     _check_kernels(folder / "config.json", config)
     return config

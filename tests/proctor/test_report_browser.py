@@ -199,3 +199,20 @@ def test_100_000_records(chrome: Any, tmp_path: Path) -> None:
     page.select_option("#f-candidate", label="two")
     until(page, "document.querySelector('#count').textContent.startsWith('50000 of 100000')")
     visit.close()
+
+
+def test_pages_with_groups_builds_and_analyses(chrome: Any, tmp_path: Path) -> None:
+    from tests.proctor import test_analyses, test_groups
+
+    for name, value in (("groups", test_groups.value()), ("analyses", test_analyses.value(analyses={}))):
+        (tmp_path / name).mkdir()
+        file = do(tmp_path / name, value) / "report" / "index.html"
+        visit = Visit(chrome, file)
+        page = visit.open(file)
+        page.wait_for_load_state()
+        assert page.evaluate("document.querySelectorAll('svg image').length") == 0  # the policy would load none
+        assert page.evaluate("[...document.querySelectorAll('img')].every(i => i.naturalWidth > 0)")
+        charts = page.evaluate("[...document.querySelectorAll('.chart svg')].map(s => s.getBoundingClientRect().width)")
+        assert all(width > 100 for width in charts)
+        assert len(charts) >= (6 if name == "groups" else 0)
+        visit.close()  # no console error, no request that leaves the folder

@@ -36,6 +36,7 @@ def test_an_odd_folder_is_read_or_refused(odd: Path, own_cache: Path, request: p
     ("changes", "said"),
     [
         ({"max_position_embeddings": -5}, "max_position_embeddings is '-5'; it must be a whole number from 1"),
+        ({"model_type": "llama\x1b[2J"}, "model_type is .*which is no name"),
         ({"max_position_embeddings": 0}, "max_position_embeddings is '0'"),
         ({"num_hidden_layers": 10**9}, "num_hidden_layers is '1000000000'"),
         ({"_attn_implementation": "someone/kernel"}, "_attn_implementation is 'someone/kernel', code from the hub"),
