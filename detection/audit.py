@@ -25,12 +25,12 @@ from detection.statistics.measurement import measurement
 from detection.statistics.metrics import benjamini_hochberg
 from detection.text.texts import exam_texts, read_texts
 from detection.text.windows import LongTexts, complete
-from detection.verdict import Verdict, verdict
+from detection.verdict import AuditVerdict, verdict
 from serving.records import Ask, Demand, Dialogue, Score, TokenScores, Yielded
 
 __all__ = [
+    "AuditVerdict",
     "Record",
-    "Verdict",
     "audit_dialogue",
     "exam_texts",
     "read_texts",

@@ -51,7 +51,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class AuditVerdict:
     """outcome and reason; the numbers behind it; ``not_tested``: headline detectors that gave no AUC."""
 
     outcome: Outcome
@@ -75,7 +75,7 @@ def verdict(
     *,
     seed: int,
     set_level: Mapping[str, float | None] | None = None,
-) -> Verdict:
+) -> AuditVerdict:
     """Weighs an audit's records (see ``audit.audit_dialogue``).
 
     base: records of the untouched base model for the same texts in the same order (ValueError otherwise), or None
@@ -117,7 +117,7 @@ def decide(
     set_level: Mapping[str, float | None],
     not_tested: tuple[str, ...] = (),
     doubt: str = "",
-) -> Verdict:
+) -> AuditVerdict:
     """The rule itself. ``doubt``: why ``fair`` is None (``BlindBaseline.doubt``).
 
     *contaminated*: for some headline detector the adjusted p-value is at most 0.05, the AUC's lower bound above 0.5,
@@ -134,8 +134,8 @@ def decide(
         if p is not None and p <= FALSE_DISCOVERY_RATE
     ]
 
-    def say(outcome: Outcome, reason: str) -> Verdict:
-        return Verdict(outcome=outcome, reason=reason, findings=weighed, not_tested=not_tested)
+    def say(outcome: Outcome, reason: str) -> AuditVerdict:
+        return AuditVerdict(outcome=outcome, reason=reason, findings=weighed, not_tested=not_tested)
 
     if not weighed:
         return say("inconclusive", "no headline detector gave an AUC: labelled members and non-members are needed")

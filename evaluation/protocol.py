@@ -174,7 +174,7 @@ class Shows(Protocol):
 
     columns, row, called: of a protocol that stands in the contamination table
     score_said: what ``score`` is, in a few words (``1 right, 0 wrong``)
-    right_or_wrong: whether ``score`` is only ever 1 or 0, and of an exam with keys
+    right_or_wrong: whether ``score`` is 1 or 0, but for ties, and of an exam with keys
     rehearsed: of a group: False where its calls can't be counted with scripted answers
     examined: of a group: False where its candidates answer none of its items
     """

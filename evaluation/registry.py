@@ -1,5 +1,4 @@
-"""Exam protocols of one model or a group, and exam builders, by name. Each is one line here; it is imported when it is
-first used."""
+"""Protocols of one model or a group, builders and analyses by name: one line here each, imported when first used."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from serving.named import lookup
 
 if TYPE_CHECKING:
+    from evaluation.analysis import Analysis
     from evaluation.items import Item
     from evaluation.protocol import ExamBuilder, ExamProtocol, GroupProtocol
 
@@ -33,6 +33,11 @@ BUILDERS = {
     "probing": "evaluation.probing.build:Probing",
     "idgen": "evaluation.idgen.build:IDGen",
 }
+ANALYSES = {
+    "probing": "evaluation.probing.analysis:ProbingAnalysis",
+    "items": "evaluation.item_analysis.analysis:ItemAnalysis",
+    "question_map": "evaluation.lm_examiner.question_map:QuestionMap",
+}
 HEADLINED = ("static", "kieval")
 """The protocols with columns of their own in the contamination table, in their order."""
 
@@ -55,6 +60,11 @@ def group_protocol(name: str) -> type[GroupProtocol]:
 def builder(name: str) -> type[ExamBuilder]:
     """The class of a builder. ValueError for an unknown name."""
     return cast("type[ExamBuilder]", lookup(BUILDERS, name, "builder"))
+
+
+def analysis(name: str) -> type[Analysis]:
+    """The class of an analysis. ValueError for an unknown name."""
+    return cast("type[Analysis]", lookup(ANALYSES, name, "analysis"))
 
 
 def _found(table: Mapping[str, str], name: str, what: str, other: Mapping[str, str], place: str) -> Any:
@@ -83,3 +93,11 @@ def build_builder(name: str, options: Mapping[str, Any], *, seed: int) -> ExamBu
 
     kind = builder(name)
     return kind(checked_options(name, kind.Options, options), seed=seed)
+
+
+def build_analysis(kind: str, options: Mapping[str, Any], *, where: str) -> Analysis:
+    """An analysis with its options checked. ValueError names the option, its value and what would be right."""
+    from serving.settings import validate
+
+    made = analysis(kind)
+    return made(validate(made.Options, dict(options), where=where))

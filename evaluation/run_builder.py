@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation import registry
+from evaluation.analysis import Experiment
 from evaluation.exam_set import FrozenExam, write_exam
 from evaluation.items import Item
 from evaluation.protocol import ExamBuilder
@@ -93,3 +95,16 @@ def _frozen(items: Sequence[Item], seeds: FrozenExam) -> FrozenExam:
 def describe(metrics: Mapping[str, Any]) -> list[str]:
     """The plain figures of a summary, a line each."""
     return [f"  {key}: {value}" for key, value in metrics.items() if not isinstance(value, dict | list)]
+
+
+def authors(experiment: Experiment, exam: str) -> list[str]:
+    """The candidates that sit an exam which they wrote themselves: theirs is the model that plays the builder's first
+    role, which writes. Fine-tuned copies of it are other models."""
+    config = experiment.sitting(exam)
+    if config.build is None:
+        return []
+    build = experiment.builds[config.build]
+    writer = registry.build_builder(build.builder, build.options, seed=experiment.seed).roles[0]
+    model = {**experiment.roles, **build.roles}.get(writer)
+    sitting = config.candidates or tuple(experiment.candidates)
+    return [name for name in sitting if model is not None and experiment.candidates[name].model == model]

@@ -7,19 +7,23 @@ Three ways to ask (option ``mode``):
   divided by the option's characters (``acc_norm``) or UTF-8 bytes (``acc_bytes``), as lm-evaluation-harness names them;
 - ``generate``: a greedy reply, from which the answer is extracted without guessing (``evaluation.extraction``).
 
-Of equally probable options the first is the prediction, as numpy's argmax has it in lm-evaluation-harness.
+Options that are equally probable share the item: 1/k where the key is among the k best, so that a model which tells no
+option from another is at chance wherever the keys stand. (lm-evaluation-harness takes the first of them.)
+
+A question that its model can't see whole is not examined: of a prompt longer than the context exemplars are dropped
+first, and an item that is too long alone is left unscored (option ``overlong``).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.benchmarks.splits import exemplars_for
-from evaluation.extraction import extract_answer, is_right
+from evaluation import static_results as results
+from evaluation.benchmarks.splits import copies_of, exemplars_for
+from evaluation.extraction import answer_of, is_right
 from evaluation.formats import (
     chat_answer,
     chat_question,
@@ -32,9 +36,7 @@ from evaluation.formats import (
 )
 from evaluation.items import LETTERS, Item
 from evaluation.protocol import ProtocolOptions, Record
-from evaluation.show.blocks import Block, say
 from evaluation.show.table import Column
-from evaluation.statistics import Interval, wilson
 from serving.records import Ask, Completion, Dialogue, Message, Prompt, Sampling, Score, TokenScores
 
 # A base model goes on with the next question; anything earlier might be the answer itself.
@@ -50,6 +52,8 @@ class StaticOptions(ProtocolOptions):
     max_tokens: of a reply in mode ``generate`` (None: 64, or 400 where a number is to be worked out)
     chain_of_thought: mode ``generate`` in ``chat`` format: the candidate is told to reason step by step before it
         answers; give it room (max_tokens)
+    overlong: an item that is longer than the candidate's context is left ``unscored``, or ``scored`` by what is left of
+        it, the end (modes letter and cloze)
     """
 
     mode: Literal["letter", "cloze", "generate"] = "letter"
@@ -57,6 +61,7 @@ class StaticOptions(ProtocolOptions):
     text_format: Literal["plain", "chat"] = "plain"
     max_tokens: int | None = Field(default=None, ge=1)
     chain_of_thought: bool = False
+    overlong: Literal["unscored", "scored"] = "unscored"
 
     @model_validator(mode="after")
     def _reasoning_is_asked_for_in_a_chat(self) -> StaticOptions:
@@ -68,14 +73,21 @@ class StaticOptions(ProtocolOptions):
 class Static:
     """The protocol ``static``.
 
-    A record: ``item_id``, ``subject``, ``mode``, ``status`` (right, wrong, unparsable), ``correct``, ``prediction`` (a
-    letter, or None), ``answer``, ``options`` (their number, 0 for an open question), then ``log_likelihoods`` (per
-    option, None where it is not a finite number; the item is unparsable then), in mode cloze ``prediction_norm``,
-    ``correct_norm``, ``prediction_bytes`` and ``correct_bytes``, in mode generate ``reply`` and ``finish_reason``.
+    A record: ``item_id``, ``subject``, ``mode``, ``status`` (right, wrong, unparsable, tied, unscored), ``correct``
+    (None of a tied or unscored item), ``prediction`` (a letter, or None), ``answer``, ``options`` (their number, 0 for
+    an open question), then ``log_likelihoods`` (per option, None where it is not a finite number; the item is
+    unparsable then), in mode cloze ``prediction_norm``, ``correct_norm``, ``prediction_bytes`` and ``correct_bytes``,
+    in mode generate ``reply`` and ``finish_reason``. Only where it happened:
+
+    - ``tied``: the letters of the equally probable options, and ``credit``, 1 / their number, if the key is among them;
+      in mode cloze ``tied_norm``, ``credit_norm``, ``tied_bytes`` and ``credit_bytes`` alike
+    - ``exemplar_copies``: items of the pool that ask the same and were kept out of the prompt
+    - ``exemplars_dropped``: how many of the first exemplars did not fit into the context
+    - ``cut``: tokens by which the item alone is longer than the context; not scored, unless ``overlong`` says so
     """
 
     name: ClassVar[str] = "static"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     roles: ClassVar[tuple[str, ...]] = ("candidate",)
     Options: ClassVar[type[ProtocolOptions]] = StaticOptions
     called: ClassVar[str] = "static accuracy"
@@ -102,43 +114,62 @@ class Static:
                 )
         shots = [exemplars_for(item, self.exemplars, self.options.shots, self.seed) for item in items]
         ask = self._generate if self.options.mode == "generate" else self._choose
-        return (ask(item, examples) for item, examples in zip(items, shots, strict=True))
+        return (self._noted(item, ask(item, examples)) for item, examples in zip(items, shots, strict=True))
+
+    def _noted(self, item: Item, asked: Dialogue[Record]) -> Dialogue[Record]:
+        record = yield from asked
+        copies = copies_of(item, self.exemplars) if self.options.shots else []
+        return {**record, "exemplar_copies": len(copies)} if copies else record
 
     def _choose(self, item: Item, shots: Sequence[Item]) -> Dialogue[Record]:
-        """Modes letter and cloze: every option is a continuation of one prompt."""
-        prompt = self._prompt(item, shots)
-        scores: list[TokenScores] = yield [
-            Score(role="candidate", prompt=prompt, continuation=continuation, answer_only=True)
-            for continuation in self._continuations(item)
-        ]
-        values = [_log_likelihood(table) for table in scores]
-        record = self._record(item, _argmax(values))
-        record["log_likelihoods"] = values
+        """Modes letter and cloze: every option is a continuation of one prompt, with as many exemplars as fit."""
+        for dropped in range(len(shots) + 1):
+            prompt = self._prompt(item, shots[dropped:])
+            scores: list[TokenScores] = yield [
+                Score(role="candidate", prompt=prompt, continuation=continuation, answer_only=True)
+                for continuation in self._continuations(item)
+            ]
+            cut = max(table.dropped for table in scores)
+            if not cut:
+                break
+        length = {**({"exemplars_dropped": dropped} if dropped else {}), **({"cut": cut} if cut else {})}
+        if cut and self.options.overlong == "unscored":
+            return {**self._unscored(item), **length}
+        values = [results.log_likelihood(table) for table in scores]
+        record = {**self._head(item), **results.chosen(values, item.answer), "log_likelihoods": values}
+        record["status"] = results.status(record)
         if self.options.mode == "cloze":
             lengths = {
                 "norm": [len(choice) for choice in item.choices],
                 "bytes": [len(choice.encode("utf-8", "surrogatepass")) for choice in item.choices],
             }
             for name, sizes in lengths.items():
-                best = _argmax([None if v is None else v / max(1, n) for v, n in zip(values, sizes, strict=True)])
-                record[f"prediction_{name}"] = best
-                record[f"correct_{name}"] = best == item.answer
-        return record
+                divided = [None if v is None else v / max(1, n) for v, n in zip(values, sizes, strict=True)]
+                record |= {f"{key}_{name}": value for key, value in results.chosen(divided, item.answer).items()}
+        return {**record, **length}
 
     def _generate(self, item: Item, shots: Sequence[Item]) -> Dialogue[Record]:
-        """Mode generate: one greedy reply, from which the answer is extracted."""
+        """Mode generate: one greedy reply, from which the answer is extracted; as many exemplars as leave it room."""
         worked = self.options.chain_of_thought or (item.form == "number" and not item.choices)
-        room = WORKED_SOLUTION_TOKENS if worked else ANSWER_TOKENS
+        room = self.options.max_tokens or (WORKED_SOLUTION_TOKENS if worked else ANSWER_TOKENS)
         stop = PLAIN_STOPS if self.options.text_format == "plain" else ()
-        completion: Completion = yield Ask(
-            role="candidate",
-            prompt=self._prompt(item, shots),
-            sampling=Sampling(max_tokens=self.options.max_tokens or room, stop=stop),
-        )
+        for dropped in range(len(shots) + 1):
+            completion: Completion = yield Ask(
+                role="candidate",
+                prompt=self._prompt(item, shots[dropped:]),
+                sampling=Sampling(max_tokens=room, stop=stop),
+            )
+            squeezed = completion.finish_reason == "length" and completion.output_tokens < room
+            if completion.finish_reason != "context" and not squeezed:
+                break
         reply = completion.text.strip()
-        said = extract_answer(reply, item, cut_off=completion.finish_reason == "length")
-        record = self._record(item, said, correct=is_right(said, item))
-        return {**record, "reply": reply, "finish_reason": completion.finish_reason}
+        ended = {"reply": reply, "finish_reason": completion.finish_reason}
+        length = {"exemplars_dropped": dropped} if dropped else {}
+        if completion.finish_reason == "context":
+            return {**self._unscored(item), **ended, **length}
+        said = answer_of(completion, item)
+        record = {**self._head(item), "prediction": said, "correct": is_right(said, item)}
+        return {**record, "status": results.status(record), **ended, **length}
 
     def _prompt(self, item: Item, shots: Sequence[Item]) -> Prompt:
         cloze = self.options.mode == "cloze"
@@ -165,29 +196,40 @@ class Static:
             return texts
         return [f" {text}" for text in texts] if self.options.mode == "cloze" else [*map(letter_continuation, letters)]
 
-    def _record(self, item: Item, prediction: str | None, correct: bool | None = None) -> Record:
-        correct = prediction == item.answer if correct is None else correct
+    def _head(self, item: Item) -> Record:
+        """What every record begins with; the result takes the places that are kept for it."""
         return {
             "item_id": item.id,
             "subject": item.subject,
             "mode": self.options.mode,
-            "status": "unparsable" if prediction is None else "right" if correct else "wrong",
-            "correct": correct,
-            "prediction": prediction,
+            "status": "",
+            "correct": None,
+            "prediction": None,
             "answer": item.answer,
             "options": len(item.choices),
         }
 
-    def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """``accuracy`` is right / n: an unparsable reply is not right, and ``unparsable_rate`` says how many there are.
+    def _unscored(self, item: Item) -> Record:
+        return {**self._head(item), "status": "unscored"}
 
-        ``chance`` is the mean of 1 / options (0 for an open question). ``acc_norm`` and ``acc_bytes`` in mode cloze
-        only. Per subject the same figures.
+    def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """``accuracy`` is right / (n - overlong), a tied item counting 1/k: an unparsable reply is not right, and
+        ``unparsable_rate`` says how many there are; an item that its model could not see whole has no result.
+
+        ``tied``: items whose best options are equally probable. ``overlong``: items longer than the context, unless
+        they are scored (``cut_and_scored``). ``unscored``: overlong ones and those without finite likelihoods.
+        ``fewer_exemplars``: scored items whose first exemplars did not fit; ``exemplar_copies``: those with copies of
+        themselves in the pool, left out. ``chance`` is the mean of 1 / options over the same items as the accuracy
+        (0 for an open question). ``acc_norm`` and ``acc_bytes`` in mode cloze only. Per subject the same figures.
+        Wilson's interval takes the credit of tied items as successes.
         """
         subjects: dict[str, list[Mapping[str, Any]]] = {}
         for record in records:
             subjects.setdefault(record["subject"], []).append(record)
-        return {**_figures(records), "subjects": {name: _figures(subjects[name]) for name in sorted(subjects)}}
+        return {
+            **results.figures(records),
+            "subjects": {name: results.figures(subjects[name]) for name in sorted(subjects)},
+        }
 
     @staticmethod
     def row(halves: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -197,61 +239,9 @@ class Static:
             found[f"accuracy_{half}"], found[f"accuracy_{half}_ci"] = figures["accuracy"], figures["accuracy_interval"]
         return found
 
-    @staticmethod
-    def shown(record: Mapping[str, Any]) -> list[Block]:
-        """The reply, or the options' log-likelihoods; what was read, and the key."""
-        found = []
-        if record.get("reply") is not None:
-            found.append(say("candidate", record["reply"], f"ended by {record.get('finish_reason', '-')}"))
-        rows = []
-        for letter, value in zip(LETTERS, record.get("log_likelihoods") or (), strict=False):
-            marks = ["chosen"] if letter == record["prediction"] else []
-            marks += ["key"] if letter == record["answer"] else []
-            rows.append([letter, value, ", ".join(marks)])
-        if rows:
-            found.append({"t": "bars", "who": "log-likelihood of each option, nats", "rows": rows})
-        read = record["prediction"] if record["prediction"] is not None else "nothing"
-        return [*found, say("result", f"{record['status']}: read {read}, key {record['answer']}")]
+    shown = staticmethod(results.shown)
+    score = staticmethod(results.score)
 
     def prompt_hashes(self) -> dict[str, str]:
         """None: the plain formats are code (``evaluation.formats``), under ``version``."""
         return {}
-
-
-def _figures(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    n = len(records)
-    counts = {
-        status: sum(record["status"] == status for record in records) for status in ("right", "wrong", "unparsable")
-    }
-    figures: dict[str, Any] = {
-        "n": n,
-        "accuracy": counts["right"] / n if n else None,
-        "accuracy_interval": _pair(wilson(counts["right"], n)),
-        **counts,
-        "unparsable_rate": counts["unparsable"] / n if n else None,
-        # a model that gives no likelihood has not answered wrongly: it has not been examined
-        "unscored": sum(record["status"] == "unparsable" and record["mode"] != "generate" for record in records),
-        "chance": math.fsum(1 / record["options"] for record in records if record["options"]) / n if n else None,
-    }
-    for name in ("norm", "bytes"):
-        if any(f"correct_{name}" in record for record in records):
-            right = sum(record[f"correct_{name}"] for record in records)
-            figures[f"acc_{name}"] = right / n
-            figures[f"acc_{name}_interval"] = _pair(wilson(right, n))
-    return figures
-
-
-def _pair(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else list(interval)
-
-
-def _log_likelihood(table: TokenScores) -> float | None:
-    """None where no token of the option was scored, or a value is NaN or infinite (a broken or overflowing model)."""
-    value = table.answer_logprob()
-    return value if "answer" in table.segments and math.isfinite(value) else None
-
-
-def _argmax(values: Sequence[float | None]) -> str | None:
-    """The letter of the greatest value, the first of equals; None if one is missing, for then nothing is comparable."""
-    known = [value for value in values if value is not None]
-    return LETTERS[known.index(max(known))] if known and len(known) == len(values) else None

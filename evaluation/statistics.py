@@ -63,8 +63,12 @@ def mean(values: Sequence[float]) -> float | None:
     return float(np.mean(_finite(values))) if len(values) else None
 
 
-def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval | None:
-    """Wilson's score interval of a proportion, without continuity correction (Wilson 1927). None for n = 0."""
+def wilson(successes: float, n: int, confidence: float = 0.95) -> Interval | None:
+    """Wilson's score interval of a proportion, without continuity correction (Wilson 1927). None for n = 0.
+
+    successes: their number, or the sum of what n units earned, each of 0 to 1: such a sum varies less than a count of
+        the same size, so that its interval is rather too wide.
+    """
     from scipy.stats import binomtest
 
     _check_confidence(confidence)
@@ -72,7 +76,12 @@ def wilson(successes: int, n: int, confidence: float = 0.95) -> Interval | None:
         raise ValueError(f"successes is {successes}; it must lie in 0..n, and n is {n}")
     if n == 0:
         return None
-    bounds = binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    if successes != int(successes):
+        from statsmodels.stats.proportion import proportion_confint
+
+        low, high = proportion_confint(successes, n, alpha=1 - confidence, method="wilson")
+        return Interval(float(low), float(high))
+    bounds = binomtest(int(successes), n).proportion_ci(confidence, method="wilson")
     return Interval(float(bounds.low), float(bounds.high))
 
 
@@ -84,7 +93,8 @@ def mean_of(
     Values that are all equal say nothing about the spread: no interval then, but a ``note`` with the upper bound of the
     share of the population that may lie elsewhere (Clopper & Pearson 1934).
 
-    scale: the least and the greatest value possible; no bound lies outside, and the note names floor and ceiling
+    scale: the least and the greatest value possible; no bound lies outside, and the note names floor and ceiling. Near
+        an end values are skewed, and below 50 the interval reaches as far as Wilson's form of it does, too
     """
     _check_confidence(confidence)
     data = _finite(values)
@@ -96,13 +106,28 @@ def mean_of(
     if data.size < FEW:
         from scipy.stats import sem, t
 
-        bounds = Interval(*(float(b) for b in t.interval(confidence, data.size - 1, loc=centre, scale=sem(data))))
+        error, quantile = float(sem(data)), float(t.ppf((1 + confidence) / 2, data.size - 1))
+        bounds = Interval(centre - quantile * error, centre + quantile * error)
+        if scale is not None:
+            score = _score_interval(centre, quantile * error, scale)
+            bounds = Interval(min(bounds.low, score.low), max(bounds.high, score.high))
     else:
         drawn = np.concatenate(list(_resampled_means(data, seed, RESAMPLES)))
         bounds = percentile_interval(drawn, confidence) or Interval(centre, centre)
     if scale is not None:
         bounds = Interval(max(bounds.low, scale[0]), min(bounds.high, scale[1]))
     return Mean(centre, bounds, data.size)
+
+
+def _score_interval(centre: float, half: float, scale: tuple[float, float]) -> Interval:
+    """The means mu from which the centre is no farther than ``half`` times the ratio of the spreads at mu and at the
+    centre, which go as sqrt(mu (1 - mu)) on the scale: Wilson's interval (1927) with the values' own variance."""
+    low, width = scale[0], scale[1] - scale[0]
+    m = (centre - low) / width
+    weight = (half / width) ** 2 / (m * (1 - m))
+    middle = (m + weight / 2) / (1 + weight)
+    reach = float(np.sqrt(weight * m * (1 - m) + weight**2 / 4)) / (1 + weight)
+    return Interval(low + width * (middle - reach), low + width * (middle + reach))
 
 
 def all_equal(value: float, n: int, scale: tuple[float, float] | None = None, confidence: float = 0.95) -> str:

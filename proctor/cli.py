@@ -135,7 +135,9 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    print(f"error: {message}", file=sys.stderr, flush=True)
+    from proctor.terminal_text import harmless
+
+    print(f"error: {harmless(message)}", file=sys.stderr, flush=True)
     sys.exit(code)
 
 

@@ -77,7 +77,8 @@ def output_folder(path: Path, *, share: bool | None = None) -> None:
     if os.environ.get(SHARE, "0") not in ("", "0") if share is None else share:
         umask = os.umask(0o077)
         os.umask(umask)
-        path.chmod(0o777 & ~umask)
+        with contextlib.suppress(PermissionError):  # another user's, who decides
+            path.chmod(0o777 & ~umask)
 
 
 @contextlib.contextmanager

@@ -18,29 +18,24 @@ from serving.model.fingerprint import (
     weights_hash,
     weights_of_adapter,
 )
-from serving.model.folder import check_complete, check_model_folder, read_config, safetensors_header
+from serving.model.folder import WIDTHS, check_complete, check_model_folder, read_config, safetensors_header
 from serving.model.spec import ModelSpec
 from serving.records import Message
 from serving.rendering import render
 
-_BYTES = {
-    "F64": 8,
-    "F32": 4,
-    "F16": 2,
-    "BF16": 2,
-    "F8_E4M3": 1,
-    "F8_E5M2": 1,
-    "I64": 8,
-    "I32": 4,
-    "I16": 2,
-    "I8": 1,
-    "U8": 1,
-}
 GIB = 1024**3
 
 
 def inspect_model(name: str) -> Iterator[str]:
     """Lines of text, of a model folder, an adapter folder or a GGUF file. ModelError if it can't be used."""
+    try:
+        yield from _inspect(name)
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError) as error:
+        # a field of another kind than anybody thought of; OSError and ValueError have messages of their own
+        raise ModelError(f"{name} can't be inspected ({type(error).__name__}: {error}); copy it again") from error
+
+
+def _inspect(name: str) -> Iterator[str]:
     spec = ModelSpec(path=name, engine="transformers")
     folder = resolve_model(spec)
     if folder.is_file() and folder.suffix == ".gguf":
@@ -55,7 +50,7 @@ def inspect_model(name: str) -> Iterator[str]:
     text = config.get("text_config") or config
     tensors = [info for path in weights for info in safetensors_header(path).values()]
     count = sum(product(info["shape"]) for info in tensors)
-    size = sum(product(info["shape"]) * _BYTES.get(info["dtype"], 2) for info in tensors)
+    size = sum(product(info["shape"]) * WIDTHS.get(info["dtype"], 2) for info in tensors)
     context = context_length(spec, folder)
     dtypes = ", ".join(sorted({info["dtype"] for info in tensors}))
     yield f"folder        {folder}"
@@ -69,6 +64,7 @@ def inspect_model(name: str) -> Iterator[str]:
         width = text.get("head_dim") or text.get("hidden_size", text.get("n_embd", 0)) // (
             text.get("num_attention_heads") or text.get("n_head")
         )
+        heads = max(heads) if isinstance(heads, list) else heads  # some models have one number per layer
         per_token = 2 * layers * heads * width * 2
         full = per_token * context / GIB
         yield f"cache         {per_token / 1024:.1f} KiB per token in 16 bit; {full:.2f} GiB for one full context"

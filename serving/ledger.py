@@ -31,7 +31,7 @@ SCHEMA = 1
 Answer = Completion | TokenScores
 
 
-class Place(NamedTuple):
+class AnswerPlace(NamedTuple):
     """Where an answer lies: segment file, line's byte offset and length, position in its batch."""
 
     path: Path
@@ -75,8 +75,8 @@ class Ledger:
     def __init__(self, folder: Path | None, *, inputs: Iterable[Path] = ()) -> None:
         self.folder = folder
         self.bad_lines = 0
-        self._batches: dict[str, Place] = {}
-        self._requests: dict[str, Place] = {}
+        self._batches: dict[str, AnswerPlace] = {}
+        self._requests: dict[str, AnswerPlace] = {}
         self._stream: IO[bytes] | None = None
         self._path: Path | None = None
         for source in [*inputs, *([folder] if folder else [])]:
@@ -153,9 +153,9 @@ class Ledger:
         return self._stream
 
     def _note(self, batch: str, keys: Sequence[str], path: Path, offset: int, length: int) -> None:
-        self._batches[batch] = Place(path, offset, length, 0)
+        self._batches[batch] = AnswerPlace(path, offset, length, 0)
         for position, key in enumerate(keys):
-            self._requests.setdefault(key, Place(path, offset, length, position))
+            self._requests.setdefault(key, AnswerPlace(path, offset, length, position))
 
     def _read(self, segment: Path) -> None:
         offset = 0
@@ -168,14 +168,17 @@ class Ledger:
                 if line is None:
                     self.bad_lines += 1
                 elif "batch" in line:
-                    self._note(line["batch"], line["keys"], segment, start, len(raw))
+                    if _whole(line):
+                        self._note(line["batch"], line["keys"], segment, start, len(raw))
+                    else:
+                        self.bad_lines += 1
                 elif line.get("schema") != SCHEMA:
                     raise ValueError(
                         f"ledger segment {segment} has schema {line.get('schema')}, this version reads {SCHEMA}; "
                         "move the run folder away and start a new one"
                     )
 
-    def _load(self, place: Place) -> dict[str, Any]:
+    def _load(self, place: AnswerPlace) -> dict[str, Any]:
         with place.path.open("rb") as stream:
             stream.seek(place.offset)
             line = _parse(stream.read(place.length))
@@ -190,8 +193,51 @@ def read_lines(folder: Path) -> Iterator[dict[str, Any]]:
         with segment.open("rb") as stream:
             for raw in stream:
                 line = _parse(raw) if raw.endswith(b"\n") else None
-                if line is not None and "batch" in line:
+                if line is not None and "batch" in line and _whole(line):
                     yield line
+
+
+def _whole(line: dict[str, Any]) -> bool:
+    """Whether a batch has the shape that ``append`` writes: a line may have a right CRC and another shape."""
+    keys, requests, answers = (line.get(name) for name in ("keys", "requests", "answers"))
+    if not (isinstance(line["batch"], str) and isinstance(keys, list) and isinstance(answers, list)):
+        return False
+    if not (isinstance(requests, list) and len(keys) == len(requests) == len(answers)):
+        return False
+    return (
+        all(isinstance(key, str) for key in keys)
+        and all(isinstance(request, dict) and "prompt" in request for request in requests)
+        and all(_is_answer(answer) for answer in answers)
+    )
+
+
+_TEXT: dict[str, set[type]] = {"text": {str}, "finish_reason": {str}, "prompt_tokens": {int}, "output_tokens": {int}}
+_TABLE: dict[str, set[type]] = {"ids": {int}, "logprobs": {float, int}, "segments": {str}}
+_REST: dict[str, set[type]] = {
+    **{"reasoning": {str}, "complete": {bool}},
+    **{"means": {float, int}, "stds": {float, int}, "entropies": {float, int}, "ranks": {int}, "greedy": {bool}},
+    **{"dropped": {int}, "asked_tokens": {int}, "computed_tokens": {int}},
+}
+_COUNTS = frozenset({"dropped", "asked_tokens", "computed_tokens"})
+
+
+def _is_answer(row: Any) -> bool:
+    """Whether it is what ``encode_answer`` writes: every field there is, of its type."""
+    if not isinstance(row, dict):
+        return False
+    table = "logprobs" in row
+    record: type[Answer] = TokenScores if table else Completion
+    needed = _TABLE if table else _TEXT
+    if not needed.keys() <= row.keys() <= {field.name for field in fields(record)}:
+        return False
+    for name, value in row.items():
+        kinds = needed.get(name) or _REST[name]
+        if not table or name in _COUNTS:
+            if type(value) not in kinds:
+                return False
+        elif not isinstance(value, list) or not set(map(type, value)) <= kinds:
+            return False
+    return not table or len(row["ids"]) == len(row["logprobs"]) == len(row["segments"])
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -20,6 +20,8 @@ from typing import Any
 from serving.records import BosPolicy, Message, Prompt, Segment
 
 PINNED_DATE = datetime.datetime(2024, 7, 26)
+LONGEST_FRAME = 1_000_000
+"""Characters that a chat template may add of its own."""
 TRANSCRIPT_STOPS = ("\nUser:", "\nSystem:")
 
 
@@ -83,6 +85,19 @@ def render_with_continuation(
     return Rendered(ids=tuple(ids), segments=tuple(segments))
 
 
+def last_tokens(text: Rendered, limit: int) -> tuple[Rendered, int]:
+    """The end of a text of more than ``limit`` tokens, its BOS kept in front of it, and how many tokens were cut.
+
+    A model was trained on texts that begin with its BOS: without one its first predictions are of another kind.
+    """
+    cut = max(0, len(text.ids) - limit)
+    if not cut:
+        return text, 0
+    bos = int(text.segments[0] == "bos" and limit > 1)
+    start = len(text.ids) - (limit - bos)
+    return Rendered(ids=text.ids[:bos] + text.ids[start:], segments=text.segments[:bos] + text.segments[start:]), cut
+
+
 def chat_text(
     tokenizer: Any, messages: Sequence[Message], *, add_generation_prompt: bool = True
 ) -> tuple[str | None, Callable[[str], str]]:
@@ -108,6 +123,8 @@ def chat_text(
         except Exception as problem:  # templates raise jinja2 errors of several kinds
             error = error or problem
             continue
+        if len(text) > LONGEST_FRAME + 4 * sum(len(row["content"]) for row in variant):
+            raise ValueError(f"the model's chat template writes {len(text):,} characters about this conversation")
         if all(row["content"].strip() in text for row in variant):
             return str(text), restore
         error = error or ValueError("the template leaves out a message")

@@ -43,7 +43,7 @@ class Seat:
     started: bool = False
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """Where a role's requests go: the engine, the adapter they are for, and the fingerprint of the two."""
 
     seat: Seat
@@ -68,7 +68,7 @@ class Cast(AbstractContextManager["Cast"]):
         self.usage: dict[str, Usage] = {role: Usage() for role in roles}
         self._on_start = on_start
         self._seats: dict[str, Seat] = {}
-        self._by_role: dict[tuple[str, Kind], Place] = {}
+        self._by_role: dict[tuple[str, Kind], Destination] = {}
         self._opening = threading.Lock()
         self._writing = threading.Lock()
         name, threads = device_and_threads()
@@ -90,7 +90,7 @@ class Cast(AbstractContextManager["Cast"]):
                 make = ServerEngine if served else make_engine
                 engine = make(base if adapters else spec, fingerprint=owner, mode=mode, threads=threads, **more)
                 self._seats[owner] = Seat(spec, engine, adapters=bool(adapters))
-            self._by_role[place] = Place(self._seats[owner], key, spec.adapter)
+            self._by_role[place] = Destination(self._seats[owner], key, spec.adapter)
         self._on_cpu = threads is not None
 
     def fingerprint(self, role: str, kind: Kind) -> str:
@@ -145,14 +145,14 @@ class Cast(AbstractContextManager["Cast"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _place(self, role: str, kind: Kind) -> Place:
+    def _place(self, role: str, kind: Kind) -> Destination:
         try:
             return self._by_role[role, kind]
         except KeyError:
             known = ", ".join(sorted({name for name, _ in self._by_role}))
             raise ValueError(f"no model plays the role {role!r}; the roles here are: {known}") from None
 
-    def _compute(self, role: str, kind: Kind, place: Place, requests: Sequence[Any]) -> list[Answer]:
+    def _compute(self, role: str, kind: Kind, place: Destination, requests: Sequence[Any]) -> list[Answer]:
         seat = place.seat
         with seat.lock:
             self._open(seat)

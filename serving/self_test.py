@@ -208,8 +208,9 @@ def _dtype(spec: ModelSpec, device: str) -> str:
     if spec.engine == "vllm" and device.startswith("cpu"):
         return "bfloat16"
     from serving.model.fingerprint import resolve_model
+    from serving.model.folder import read_config
 
-    config = json.loads((resolve_model(spec) / "config.json").read_text(encoding="utf-8"))
+    config = read_config(resolve_model(spec))
     stored = (config.get("text_config") or config).get("dtype") or config.get("torch_dtype") or "float32"
     return stored if stored in TOLERANCE else "float32"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.benchmarks.reading import json_values
+from evaluation.benchmarks.reading import json_values, shown
 from evaluation.items import Item
 from serving.records import ChatRole, Message
 from training.samples import Chat, Text
@@ -244,13 +244,17 @@ def _messages(row: Any) -> tuple[Message, ...]:
         answer = _string(row, "output")
         messages = [Message(role="user", content=question), Message(role="assistant", content=answer)]
     else:
-        raise ValueError(f"no 'messages', 'conversations' or 'instruction' among {sorted(row)}; rows look like {FORMS}")
+        raise ValueError(
+            f"no 'messages', 'conversations' or 'instruction' among {shown(sorted(row))}; rows look like {FORMS}"
+        )
     _check_turns(messages)
     return tuple(messages)
 
 
 def _check_turns(messages: Sequence[Message]) -> None:
     for message in messages:
+        if any("\ud800" <= character <= "\udfff" for character in message.content):
+            raise ValueError("a turn holds half of a surrogate pair (\\ud800 to \\udfff), which is no character")
         if not message.content.strip():
             raise ValueError(f"an empty {message.role} turn; remove the row or fill the turn")
     turns = [message.role for message in messages if message.role != "system"]
@@ -276,7 +280,7 @@ def _turn(turn: Any, role_key: str, text_key: str) -> Message:
         raise ValueError(f"a turn must be an object with '{role_key}' and '{text_key}'")
     role = SHAREGPT_ROLES.get(turn[role_key]) if isinstance(turn[role_key], str) else None
     if role is None:
-        raise ValueError(f"'{role_key}' is {turn[role_key]!r}; it must be one of {', '.join(SHAREGPT_ROLES)}")
+        raise ValueError(f"'{role_key}' is {shown(turn[role_key])}; it must be one of {', '.join(SHAREGPT_ROLES)}")
     return Message(role=role, content=_string(turn, text_key))
 
 

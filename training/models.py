@@ -10,8 +10,9 @@ from typing import Any
 
 from serving.files import beside, write_json
 from serving.model.fingerprint import check_model_folder
-from serving.model.folder import refuse_links_out
+from serving.model.folder import read_config, refuse_links_out
 from serving.named import nearest
+from serving.template_trial import check_template
 from training.config import TrainingConfig
 
 _COMPANIONS = (
@@ -31,7 +32,7 @@ _COMPANIONS = (
 def check_base(folder: Path) -> list[Path]:
     """Weight files of a base model. ValueError if it is missing, incomplete, pickled, quantised or has no tokenizer."""
     files = check_model_folder(folder)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_config(folder)
     if config.get("quantization_config"):
         raise ValueError(f"{folder} holds quantised weights; training needs the model they were made from")
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model")):
@@ -42,7 +43,9 @@ def check_base(folder: Path) -> list[Path]:
 def load_tokenizer(folder: Path) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    check_template(getattr(tokenizer, "chat_template", None), str(folder))
+    return tokenizer
 
 
 def load_model(folder: Path, dtype: Any) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from serving.files import naming
 from serving.named import nearest
 from training import attention
 from training.config import TrainingConfig, deepspeed_file
@@ -82,7 +83,7 @@ def train(
         )
     trainer.remove_callback(PrinterCallback)
     resume = last_checkpoint(checkpoints) if checkpoints.is_dir() else None
-    with _packages_named(config):
+    with _packages_named(config), naming(checkpoints):
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     if keeper.stopped:
         raise Interrupted(
@@ -98,7 +99,8 @@ def train(
         probe_loss=batch_loss(trainer.model_wrapped, probe_rows(rows), pad_id, arguments.device),
     )
     target = folder / ("model" if config.method == "full" else "adapter")
-    trainer.save_model(str(target))
+    with naming(target):
+        trainer.save_model(str(target))
     if trainer.is_world_process_zero():
         (target / "training_args.bin").unlink(missing_ok=True)  # a pickle that nothing reads
     return result

@@ -48,7 +48,7 @@ class CDD(Detector):
     """
 
     name = "cdd"
-    version = 1
+    version = 2
     needs = ("generations",)
     passes = 51
     paper = "Dong et al. 2024, arXiv:2402.15938"

@@ -39,7 +39,7 @@ class Guided(Detector):
     """
 
     name = "guided"
-    version = 1
+    version = 2
     needs = ("generations",)
     passes = 2
     paper = "Golchin & Surdeanu 2024, arXiv:2308.08493"

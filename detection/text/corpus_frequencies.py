@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -28,6 +29,14 @@ VERSION = 1
 """Raised when the same corpus gives other counts."""
 BATCH = 1 << 20
 """Characters tokenised together: enough for all cores, and all that is ever in memory."""
+
+MOST_PIECES = 1 << 20
+"""Different pieces held before they are tokenised: bounds memory."""
+_PIECES_AT_ONCE = 1 << 14
+_BARE = "\0"
+_PIECE = re.compile(r"(?:^\s+| )?\S+(?:(?! \S|\n\S)\s+\S+)*(?:\n(?=\S)|\s+\Z)?|^\s+\Z")
+"""A word with the one space before it and the one line end behind it. Any other white space stays between its words:
+what a tokenizer makes of it depends on both sides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,20 +75,75 @@ def corpus_frequencies(corpus: Path, model: ModelSpec) -> Frequencies:
 
 
 def count(blocks: Iterable[str], tokenizer: Any) -> Frequencies:
-    """Tokenises and counts texts. No special token is added, and one that a text spells is text."""
+    """Tokenises and counts texts. No special token is added, and one that a text spells is text.
+
+    Words repeat: where the tokenizer takes a text apart at its spaces, each different piece is tokenised once. Whether
+    it does is seen at the first texts, a mebibyte, which are counted both ways; where the counts differ, all are
+    tokenised whole.
+    """
     counts: Counter[int] = Counter()
+    batches = _batches(blocks)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is not None:
         backend.encode_special_tokens = True
         backend.no_truncation()
         backend.no_padding()
-    for batch in _batches(blocks):
-        if backend is not None:  # twice as fast without the offsets that a call of the tokenizer computes
-            rows = [row.ids for row in backend.encode_batch_fast(batch, add_special_tokens=False)]
-        else:
-            rows = tokenizer(batch, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-        counts.update(chain.from_iterable(rows))
+    first = next(batches, [])
+    counts.update(chain.from_iterable(_tokenised(first, tokenizer)))
+    by_piece = _count_pieces(_pieces(first), tokenizer) == counts
+    pieces: Counter[str] = Counter()
+    for batch in batches:
+        if not by_piece:
+            counts.update(chain.from_iterable(_tokenised(batch, tokenizer)))
+            continue
+        pieces.update(_pieces(batch))
+        if len(pieces) > MOST_PIECES:
+            counts.update(_count_pieces(pieces, tokenizer))
+            pieces.clear()
+    counts.update(_count_pieces(pieces, tokenizer))
     return Frequencies(counts=counts, total=counts.total(), vocabulary=len(tokenizer))
+
+
+def _tokenised(texts: list[str], tokenizer: Any) -> list[list[int]]:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:  # twice as fast without the offsets that a call of the tokenizer computes
+        return [row.ids for row in backend.encode_batch_fast(texts, add_special_tokens=False)]
+    rows: list[list[int]] = tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    return rows
+
+
+def _pieces(texts: list[str]) -> Counter[str]:
+    """The pieces of ``_PIECE``, and how often each comes: ``_BARE`` and the piece, or a word for the piece of a space
+    and it. Where all white space is single spaces and line ends, they come of one split."""
+    pieces: Counter[str] = Counter()
+    for text in texts:
+        if _is_even(text):
+            pieces.update((_BARE + text.replace("\n", f"\n {_BARE}")).split(" "))
+        else:
+            pieces.update([_BARE + piece for piece in _PIECE.findall(text)])
+    return pieces
+
+
+def _is_even(text: str) -> bool:
+    """Whether every white space is one space or one line end, with something else on both sides."""
+    if not text or text[0] in " \n" or text[-1] in " \n":
+        return False
+    if "  " in text or "\n\n" in text or " \n" in text or "\n " in text:
+        return False
+    return text.replace("\n", "").isprintable()  # of white space only the space is
+
+
+def _count_pieces(pieces: Counter[str], tokenizer: Any) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    different = list(pieces)
+    spelled = [piece[1:] if piece.startswith(_BARE) else f" {piece}" for piece in different]
+    for start in range(0, len(different), _PIECES_AT_ONCE):
+        some = different[start : start + _PIECES_AT_ONCE]
+        for piece, ids in zip(some, _tokenised(spelled[start : start + _PIECES_AT_ONCE], tokenizer), strict=True):
+            number = pieces[piece]
+            for token in ids:
+                counts[token] += number
+    return counts
 
 
 def _batches(blocks: Iterable[str]) -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from evaluation.agreement import report
 from evaluation.agreement.kappa import Labels, disagreement, label_order
-from evaluation.agreement.report import Column, Section, Settings
+from evaluation.agreement.report import AgreementSettings, Column, Section
 from evaluation.agreement.rows import NO_VALUE, read_table
 from evaluation.text_metrics import BERTSCORE, NAMES, bert_scores, check_encoder, text_scores
 from evaluation.wordnet import check_folder
@@ -42,10 +42,10 @@ class Columns:
     by: str | None
     kind: Kind
     baselines: Baselines | None
-    settings: Settings
+    settings: AgreementSettings
 
 
-class Comparison:
+class CheckedColumns:
     """The file read and everything in it checked, so that ``measure`` has nothing left to refuse.
 
     ValueError for a column that is missing, named twice or named like a baseline, a score that isn't a number, weights

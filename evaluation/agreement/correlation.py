@@ -1,8 +1,9 @@
 """Correlation of scores with human ratings: Pearson, Spearman (average ranks) and Kendall's tau-b.
 
-Intervals are percentile bootstrap over rows (Efron 1979): rows are drawn with replacement, and the three coefficients
-are computed on the same resamples. A resample in which a side is constant has no correlation: it is dropped and
-counted.
+Pearson's interval is Fisher's (1921): arctanh r is nearly normal with variance 1 / (n - 3). (Of 10 rows a bootstrap
+holds the truth in 90 of 100.) The ranks' are percentile bootstrap over rows (Efron 1979): rows are drawn anew, and both
+coefficients are computed on the same resamples. A resample in which a side is constant has no correlation: it is
+dropped and counted. A coefficient of 1 or -1 has no interval: neither method says how far from it the truth may lie.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.agreement.figures import RESAMPLES, Figure, percentile_interval
+from evaluation.agreement.figures import RESAMPLES, Figure
+from evaluation.statistics import Interval, percentile_interval
 
 Array = NDArray[np.float64]
 
 COEFFICIENTS = ("pearson", "spearman", "kendall")
+RANKED = ("spearman", "kendall")
 _CHUNK = 2_000_000
 _MATRIX_ROWS = 1_500
 
@@ -43,12 +46,30 @@ def correlations(
         name: Figure(
             value=value,
             n=len(a),
-            interval=None if value is None else percentile_interval(spread[name]),
+            interval=_interval(value, name, len(a), spread),
             reason="" if value is not None else "the values are too large or too close together for this coefficient",
-            dropped=dropped,
+            dropped=dropped if name in spread else 0,
         )
         for name, value in values.items()
     }
+
+
+def fisher_interval(r: float, n: int, confidence: float = 0.95) -> Interval | None:
+    """Of Pearson's r; None for fewer than 4 rows, and for 1 and -1."""
+    from scipy.stats import norm
+
+    if n < 4 or abs(r) >= 1 - 1e-12:
+        return None
+    half = float(norm.ppf((1 + confidence) / 2)) / math.sqrt(n - 3)
+    return Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
+
+
+def _interval(value: float | None, name: str, n: int, spread: dict[str, Array]) -> Interval | None:
+    if value is None:
+        return None
+    if name == "pearson":
+        return fisher_interval(value, n)
+    return None if abs(value) >= 1 - 1e-12 else percentile_interval(spread[name])
 
 
 def _undefined(a: Array, b: Array) -> str:
@@ -82,7 +103,7 @@ def _bootstrap(a: Array, b: Array, seed: int, resamples: int) -> tuple[dict[str,
     from scipy.stats import rankdata
 
     kendall = _kendall_by_matrix(a, b) if len(a) <= _MATRIX_ROWS else _kendall_one_by_one(a, b)
-    found: dict[str, list[Array]] = {name: [] for name in COEFFICIENTS}
+    found: dict[str, list[Array]] = {name: [] for name in RANKED}
     dropped = 0
     for drawn in _picks(len(a), seed, resamples):
         x, y = a[drawn], b[drawn]
@@ -90,7 +111,6 @@ def _bootstrap(a: Array, b: Array, seed: int, resamples: int) -> tuple[dict[str,
         dropped += int((~varied).sum())
         picks, x, y = drawn[varied], x[varied], y[varied]
         if len(picks):
-            found["pearson"].append(_pearson_rows(x, y))
             found["spearman"].append(_pearson_rows(rankdata(x, axis=1), rankdata(y, axis=1)))
             found["kendall"].append(kendall(picks))
     joined = {name: np.concatenate(parts) if parts else np.empty(0) for name, parts in found.items()}

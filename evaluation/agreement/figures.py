@@ -17,7 +17,7 @@ class Figure:
 
     value: None where it isn't defined; ``reason`` says why
     n: rows (or item pairs) it was computed on
-    interval: 95% percentile bootstrap over rows; None without a value, or where no resample had one
+    interval: 95%, over rows; None without a value, or where none can be given
     dropped: resamples in which the measure isn't defined (a side constant); they are not in the interval
     """
 
@@ -39,14 +39,3 @@ class Figure:
         if self.dropped:
             row["dropped_resamples"] = self.dropped
         return row
-
-
-def percentile_interval(values: Any, confidence: float = 0.95) -> Interval | None:
-    """The interval that holds the middle of the resamples' values; None of none."""
-    import numpy as np
-
-    if not len(values):
-        return None
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
-    return Interval(float(low), float(high))

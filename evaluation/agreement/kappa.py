@@ -1,4 +1,4 @@
-"""Agreement on labels beyond chance: Cohen's kappa (1960; weighted 1968) and Fleiss' kappa (1971).
+"""Agreement on labels beyond chance: Cohen's kappa (1960; weighted 1968), Fleiss' (1971), Krippendorff's alpha (2004).
 
 Weights "linear" and "quadratic" count a disagreement by the distance of the two labels' numbers, so they need numeric
 labels. (scikit-learn counts in positions of the sorted labels instead: the same wherever the labels are consecutive
@@ -18,7 +18,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.agreement.figures import RESAMPLES, Figure, percentile_interval
+from evaluation.agreement.figures import RESAMPLES, Figure
+from evaluation.statistics import percentile_interval
 
 Label = str | int | float | bool
 Labels = Sequence[Label | None]
@@ -89,6 +90,35 @@ def fleiss_kappa(annotators: Sequence[Labels]) -> dict[str, Any]:
 
     table = [[row.count(label) for label in order] for row in used]
     return {**result, "value": float(fleiss(np.array(table), method="fleiss"))}
+
+
+def krippendorff_alpha(annotators: Sequence[Labels], *, weights: Weights = "none") -> dict[str, Any]:
+    """Krippendorff's alpha (2004): as Fleiss' kappa, but rows with any number of ratings from two on count.
+
+    Within a row of m ratings each ordered pair weighs 1 / (m - 1); alpha is 1 - observed / expected disagreement, the
+    latter over all pairs of ratings. ``weights``: none (nominal), linear, quadratic (Krippendorff's interval metric).
+    ``{"value", "n", "ratings", "rows_left_out", "reason"?}``: rows with two ratings or more, and their ratings.
+    """
+    everything = [[label for label in row if label is not None] for row in zip(*annotators, strict=True)]
+    rows = [row for row in everything if len(row) >= 2]
+    ratings = [label for row in rows for label in row]
+    result: dict[str, Any] = {
+        "value": None,
+        "n": len(rows),
+        "ratings": len(ratings),
+        "rows_left_out": len(everything) - len(rows),
+    }
+    if not rows:
+        return {**result, "reason": "no row has two ratings"}
+    order = label_order(ratings)
+    if len(order) == 1:
+        return {**result, "reason": f"every rating is {order[0]!r}"}
+    cost = disagreement(order, weights)
+    counts = np.array([[row.count(label) for label in order] for row in rows], dtype=np.float64)
+    observed = (np.einsum("ri,ij,rj->r", counts, cost, counts) / (counts.sum(axis=1) - 1)).sum()
+    margins = counts.sum(axis=0)
+    expected = margins @ cost @ margins / (len(ratings) - 1)
+    return {**result, "value": float(1 - observed / expected)}
 
 
 def rated_by_both(a: Labels, b: Labels) -> list[tuple[Label, Label]]:

@@ -16,6 +16,7 @@ from evaluation.agreement.kappa import (
     cohen_kappa,
     confusion,
     fleiss_kappa,
+    krippendorff_alpha,
     label_order,
     pairwise_kappa,
     rated_by_both,
@@ -30,7 +31,7 @@ Section = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class AgreementSettings:
     """How agreement is measured; see ``ordering`` for the rules on ties and ``kappa`` for the weights."""
 
     seed: int = 0
@@ -74,7 +75,7 @@ def majority_label(annotators: Sequence[Labels]) -> Column:
     return Column(values, reasons)
 
 
-def score_section(human: Column, scores: Mapping[str, Column], settings: Settings) -> Section:
+def score_section(human: Column, scores: Mapping[str, Column], settings: AgreementSettings) -> Section:
     """Per score: ``n``, ``left_out`` by reason, the correlations and the pairwise accuracy."""
     section: Section = {}
     for name, score in scores.items():
@@ -96,7 +97,7 @@ def score_section(human: Column, scores: Mapping[str, Column], settings: Setting
     return section
 
 
-def label_section(human: Column, scores: Mapping[str, Column], settings: Settings) -> Section:
+def label_section(human: Column, scores: Mapping[str, Column], settings: AgreementSettings) -> Section:
     """Per score: ``n``, ``left_out``, ``cohen_kappa``, ``raw_agreement`` (with a Wilson interval), ``confusion``
     (human labels down, the score's across)."""
     section: Section = {}
@@ -133,10 +134,15 @@ def annotator_section(annotators: Mapping[str, Labels], weights: Weights) -> Sec
     distinct = {label for labels in annotators.values() for label in labels if label is not None}
     if len(distinct) > _MOST_LABELS:
         reason = f"the ratings have {len(distinct)} different values; kappa is for labels"
-        return {"cohen_kappa": {"mean": None, "reason": reason}, "fleiss_kappa": {"value": None, "reason": reason}}
+        return {
+            "cohen_kappa": {"mean": None, "reason": reason},
+            "fleiss_kappa": {"value": None, "reason": reason},
+            "krippendorff_alpha": {"value": None, "reason": reason},
+        }
     return {
         "cohen_kappa": pairwise_kappa(annotators, weights=weights),
         "fleiss_kappa": fleiss_kappa(list(annotators.values())),
+        "krippendorff_alpha": krippendorff_alpha(list(annotators.values()), weights=weights),
     }
 
 

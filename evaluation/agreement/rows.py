@@ -17,7 +17,7 @@ NOT_FINITE = "not a finite number"
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ColumnTable:
     """Rows with their places, and the columns that any of them has, in order of appearance."""
 
     file: str
@@ -60,7 +60,7 @@ class Table:
         return found
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> ColumnTable:
     """The file's rows. ValueError for an unknown kind of file, a malformed row, or no rows at all."""
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
@@ -69,7 +69,7 @@ def read_table(path: Path) -> Table:
     if not rows:
         raise ValueError(f"{path} holds no rows")
     columns = dict.fromkeys(name for row in rows for name in row.fields)
-    return Table(str(path), tuple(columns), tuple(row.fields for row in rows), tuple(row.place for row in rows))
+    return ColumnTable(str(path), tuple(columns), tuple(row.fields for row in rows), tuple(row.place for row in rows))
 
 
 def _number(value: Any, place: Place, column: str) -> tuple[float | None, str]:

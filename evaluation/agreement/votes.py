@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.agreement.columns import label_column
-from evaluation.agreement.report import Section, Settings, grouped, label_section
-from evaluation.agreement.rows import Table, read_table
+from evaluation.agreement.report import AgreementSettings, Section, grouped, label_section
+from evaluation.agreement.rows import ColumnTable, read_table
 
 COLUMNS = ("question_id", "turn", "model_first", "model_second")
 _WINNERS = {"model_a": "first", "model_b": "second", "tie": "tie", "tie (inconsistent)": "tie"}
 _TURNED = {"first": "second", "second": "first", "tie": "tie"}
 
 
-class Comparison(NamedTuple):
+class Contest(NamedTuple):
     """What is voted on: two models' answers to one turn of one question, the models in alphabetical order."""
 
     question_id: str
@@ -33,11 +33,11 @@ class Comparison(NamedTuple):
     model_second: str
 
 
-def read_votes(path: Path) -> dict[Comparison, list[str]]:
+def read_votes(path: Path) -> dict[Contest, list[str]]:
     """All votes of a file by comparison. ValueError names file, line and field of a row that is none."""
     table = read_table(path)
     table.check(["question_id", "turn", "model_a", "model_b", "winner"])
-    votes: dict[Comparison, list[str]] = defaultdict(list)
+    votes: dict[Contest, list[str]] = defaultdict(list)
     for index in range(len(table.rows)):
         comparison, winner = _vote(table, index)
         votes[comparison].append(winner)
@@ -50,7 +50,7 @@ def majority(votes: list[str]) -> str:
     return "tie" if others and others[0][1] == count else best
 
 
-def labelled(human: dict[Comparison, list[str]], judge: dict[Comparison, list[str]]) -> list[dict[str, Any]]:
+def labelled(human: dict[Contest, list[str]], judge: dict[Contest, list[str]]) -> list[dict[str, Any]]:
     """One row per comparison that both voted on, in order of the keys: its columns, ``human``, ``judge`` and the votes.
 
     Question and turn are texts; rows sort by their numbers where they are numbers.
@@ -67,7 +67,7 @@ def labelled(human: dict[Comparison, list[str]], judge: dict[Comparison, list[st
     ]
 
 
-def measure(rows: Sequence[Mapping[str, Any]], by: str | None, settings: Settings) -> Section:
+def measure(rows: Sequence[Mapping[str, Any]], by: str | None, settings: AgreementSettings) -> Section:
     """Kappa of judge and human majority over ``labelled`` rows, with ties and without, overall and by a column.
 
     ``ties_dropped`` leaves out the rows in which either side says tie.
@@ -86,13 +86,13 @@ def measure(rows: Sequence[Mapping[str, Any]], by: str | None, settings: Setting
     return figures
 
 
-def _figures(rows: Sequence[Mapping[str, Any]], settings: Settings) -> Section:
+def _figures(rows: Sequence[Mapping[str, Any]], settings: AgreementSettings) -> Section:
     human, judge = (label_column([row[side] for row in rows]) for side in ("human", "judge"))
     figures: Section = label_section(human, {"judge": judge}, settings)["judge"]
     return figures
 
 
-def _vote(table: Table, index: int) -> tuple[Comparison, str]:
+def _vote(table: ColumnTable, index: int) -> tuple[Contest, str]:
     row, place = table.rows[index], table.places[index]
     names = []
     for field in ("question_id", "turn", "model_a", "model_b"):
@@ -109,8 +109,8 @@ def _vote(table: Table, index: int) -> tuple[Comparison, str]:
     outcome = _WINNERS[winner]
     if a > b:
         a, b, outcome = b, a, _TURNED[outcome]
-    return Comparison(question, turn, a, b), outcome
+    return Contest(question, turn, a, b), outcome
 
 
-def _sorting(comparison: Comparison) -> tuple[tuple[int, str], ...]:
+def _sorting(comparison: Contest) -> tuple[tuple[int, str], ...]:
     return tuple((len(part) if part.isdigit() else 0, part) for part in comparison)

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from serving.records import Completion
+from serving.strict_json import unrepeated
 
 COMMENT_CHARACTERS: Final = r"[ !#-\[\]-~]"
 FREE_VERDICT_TOKENS: Final = 400
+
+MOST_OBJECTS: Final = 200
+_OBJECT = re.compile(r"\{\s*[\"}]")
 
 ValueT = TypeVar("ValueT")
 Answer = dict[str, Any]
@@ -74,9 +78,14 @@ class Fields:
             return None
         found: Answer = {}
         for name, what in self.fields.items():
-            found[name] = given = value.get(name, lacking if isinstance(what, int) else None)
-            if not (isinstance(given, str) if isinstance(what, int) else _stands_in(given, what)):
+            given = value.get(name, lacking if isinstance(what, int) else None)
+            if not isinstance(what, int):
+                given = _meant(given, what)
+            elif not isinstance(given, str):
                 return None
+            if given is None:
+                return None
+            found[name] = given
         return found
 
     def form(self) -> Form[Answer]:
@@ -133,26 +142,41 @@ def objects_in(
 ) -> tuple[list[ValueT], list[str]]:
     """What ``read`` makes of the JSON objects in a text, and the pieces of text between those it could read.
 
-    inside: look for others within an object that can't be read
+    inside: look for others within an object, too
+    ValueError where more than ``MOST_OBJECTS`` places look like an object, or one is nested too deep for the decoder:
+    no judge writes that, and trying them all takes time that grows with the square of the text.
     """
     found: list[ValueT] = []
     rest: list[str] = []
-    start, position = 0, text.find("{")
-    while position >= 0:
+    start, end, tried = 0, 0, 0
+    for match in _OBJECT.finditer(text):
+        if match.start() < end:
+            continue
+        tried += 1
+        if tried > MOST_OBJECTS:
+            raise ValueError(f"more than {MOST_OBJECTS} places look like JSON objects")
         try:
-            value, end = _DECODER.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            end = position + 1
-        else:
-            made = read(value)
-            if made is not None:
-                found.append(made)
-                rest.append(text[start:position])
-                start = end
-            elif inside:
-                end = position + 1
-        position = text.find("{", end)
+            value, end = _DECODER.raw_decode(text, match.start())
+        except RecursionError as error:
+            raise ValueError("JSON is nested deeper than any verdict") from error
+        except ValueError:
+            continue
+        made = [one for one in (read(part) for part in (_objects(value) if inside else (value,))) if one is not None]
+        if made:
+            found += made
+            rest.append(text[start : match.start()])
+            start = end
     return found, [*rest, text[start:]]
+
+
+def _objects(value: Any) -> Iterator[Any]:
+    """An object, and those inside of it."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield part
+        waiting += reversed(list(part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()))
 
 
 def own_words(text: str, *, cut: bool = False, half: str = r"(?<!\S)\S+\Z") -> str:
@@ -177,17 +201,36 @@ def check_room(given: int | None, needed: int, comments: str) -> None:
         )
 
 
-def _stands_in(value: Any, allowed: Allowed) -> bool:
-    """``True`` is no 1, although Python takes them for equal."""
-    return type(value) is type(allowed[0]) and value in allowed
+def _meant(value: Any, allowed: Allowed) -> int | str | None:
+    """The allowed value that was written: a number in quotation marks or as a decimal (``whole``), a word in another
+    case, too."""
+    if isinstance(allowed[0], int):
+        number = whole(value, int(allowed[-1]))
+        return number if number in allowed else None
+    if not isinstance(value, str):
+        return None
+    alike = [word for word in allowed if str(word).casefold() == value.strip().casefold()]
+    return alike[0] if len(alike) == 1 else None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no key stands twice: the last one would win silently."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("a key stands twice")
-    return value
+_WHOLE = re.compile(r"([0-9]{1,4})(?:\.0{1,4})?(?:\s?(?:/|out of)\s?([0-9]{1,4})(?:\.0{1,4})?)?")
 
 
-_DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_once)
+def whole(value: Any, scale: int | None = None) -> int | None:
+    """The whole number that a judge means: ``8``, ``8.0``, ``"8"``, ``"8.0"``, and ``"8/10"`` on a scale of 10.
+
+    None for anything else; ``True`` is no 1, and 7.5 is no rating of a form that has whole ones.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else None
+    match = _WHOLE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or (match[2] is not None and (scale is None or int(match[2]) != scale)):
+        return None
+    return int(match[1])
+
+
+_DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=unrepeated)

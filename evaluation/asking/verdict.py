@@ -15,7 +15,16 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from evaluation.asking.form import FREE_VERDICT_TOKENS, Fields, Form, check_room, objects_in, own_words, read_json
+from evaluation.asking.form import (
+    FREE_VERDICT_TOKENS,
+    Fields,
+    Form,
+    check_room,
+    objects_in,
+    own_words,
+    read_json,
+    whole,
+)
 from evaluation.asking.until_read import Status, ask_until_read
 from evaluation.protocol import ProtocolOptions
 from serving.records import Prompt, Yielded
@@ -70,13 +79,17 @@ class VerdictForm:
         return self._verdict(read_json(text))
 
     def parse_free(self, text: str, *, cut: bool = False) -> Verdict | None:
-        """The verdict of a free text, in which it may stand as JSON, as ``[[8]]`` or on a line ``Rating: 8``.
+        """The verdict of a free text, in which it may stand as JSON, as ``[[8]]`` or ``[[A>>B]]``, or on a line
+        ``Rating: 8``.
 
         What stands in quoted lines or between quotation marks is not the judge's own. Two different values, or one out
         of range, are no verdict. cut: max_tokens ended the text (``evaluation.asking.form.own_words``).
         """
-        found, rest = objects_in(own_words(text, cut=cut, half=_HALF), self._verdict)
-        values = {verdict.value for verdict in found} | self.stated(_QUOTED.sub(" ", "\n".join(rest)))
+        try:
+            found, rest = objects_in(own_words(text, cut=cut, half=_HALF), self._verdict)
+        except ValueError:
+            return None
+        values = {verdict.value for verdict in found} | self.stated(_QUOTED.sub(_unquoted_value, "\n".join(rest)))
         if len(values) != 1:
             return None
         value = values.pop()
@@ -85,6 +98,11 @@ class VerdictForm:
         return Verdict(value=value, comment=found[0].comment if found else "")
 
     def _verdict(self, value: Any) -> Verdict | None:
+        given = value.get(self.key) if isinstance(value, dict) else None
+        if isinstance(given, str) and isinstance(self.values[0], str):
+            # "[[A]]", "A>>B"
+            stated = self.stated(f"[[{given.strip(' []')}]]")
+            value = {**value, self.key: stated.pop()} if len(stated) == 1 else value
         answer = self.fields(0).answer(value, lacking="")
         return None if answer is None else Verdict(value=answer[self.key], comment=answer["comment"])
 
@@ -156,12 +174,14 @@ def judge(
 
 
 _HALF = r"[^\s\[\]{}]+\Z"
-_QUOTED = re.compile(r'"[^"\n]*"|“[^”\n]*”|`[^`\n]*`')
+_QUOTED = re.compile(r'"[^"\n]*"|“[^“”\n]*”|`[^`\n]*`')
+_VALUE = re.compile(r"[\"“`]\s?(\d{1,4}(?:\.\d+)?(?:\s?/\s?\d+)?|[AB]|tie|draw|yes|no)\s?[\"”`]", re.IGNORECASE)
+_LABELLED = re.compile(r"(?:[:=]|\bis)[\s*_]{0,4}\Z")
 _BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,20})\]\]")
 _OPENING = r"^[^\w\n]*(?:(?:my|the|final|overall)[ ]){0,2}"
-_NUMBER = r"(\d{1,4}(?:[.,]\d+)?)(?:[ ]?(?:/|out of)[ ]?(\d+))?"
+_NUMBER = r"(\d{1,4}(?:[.,]\d+)?)(?:[ ]?(?:/|out of)[ ]?(\d+)(?:\.0+)?)?"
 _RATING_LINE = re.compile(
-    rf"{_OPENING}(?:rating|score|grade)\b(?:[ ]?\([^()\n]{{0,20}}\))?[^\w\n]{{1,8}}{_NUMBER}"
+    rf"{_OPENING}(?:rating|score|grade)\b(?:[ ]?\([^()\n]{{0,20}}\))?(?:[ ](?:is|of))?[^\w\n]{{1,8}}{_NUMBER}"
     r"(?!\w|[.,]\d|\s?(?:[-–]|to|or|and)\s?\d)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -179,14 +199,34 @@ def _stated_ratings(text: str) -> set[Value]:
     marked = [re.fullmatch(_NUMBER, content.strip()) for content in _BRACKETS.findall(text)]
     for match in [*filter(None, marked), *_RATING_LINE.finditer(text)]:
         number, scale = match.groups()
-        found.add(int(number) if number.isdigit() and scale in (None, "10") else match.group())
+        value = whole(number) if scale in (None, "10") else None
+        found.add(match.group() if value is None else value)
     return found
 
 
+def _unquoted_value(match: re.Match[str]) -> str:
+    """What a judge quotes is not its own, but for a value behind a label: ``Rating: "8"``."""
+    value = _VALUE.fullmatch(match[0])
+    before = match.string[max(0, match.start() - 24) : match.start()]
+    return value[1] if value and _LABELLED.search(before) else " "
+
+
+# [[C]] is how FastChat's judges write a tie; Arena-Hard's say how much better one is: [[A>>B]], [[B>A]], [[A=B]].
+_MARKS: dict[str, Value] = {
+    **{"a": "A", "b": "B", "c": "tie", "tie": "tie"},
+    **dict.fromkeys(("a>>b", "a>b", "b<a", "b<<a"), "A"),
+    **dict.fromkeys(("b>>a", "b>a", "a<b", "a<<b"), "B"),
+    **dict.fromkeys(("a=b", "b=a", "a==b", "a≈b"), "tie"),
+}
+
+
+def _mark(content: str) -> str:
+    """The verdict between double brackets without its spaces and escapes."""
+    return "".join(content.split()).replace("\\", "").replace("&gt;", ">").replace("&lt;", "<").lower()
+
+
 def _stated_choices(text: str) -> set[Value]:
-    # [[C]] is how FastChat's judges write a tie
-    marks: dict[str, Value] = {"a": "A", "b": "B", "c": "tie", "tie": "tie"}
-    found = {marks[mark] for content in _BRACKETS.findall(text) if (mark := content.strip().lower()) in marks}
+    found = {_MARKS[mark] for content in _BRACKETS.findall(text) if (mark := _mark(content)) in _MARKS}
     return found | {letter or "tie" for _, letter in _CHOICE_LINE.findall(text)}
 
 

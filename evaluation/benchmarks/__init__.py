@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,11 +39,13 @@ class Benchmark:
     items: each once, in the order of the files
     duplicates: one line for each row that repeats an earlier item and was left out, naming both places
     repeated_options: one line for each item (kept) that has the same option twice
+    padded: one line for each item (kept) of whose options some only filled the row up and were left out
     """
 
     items: list[Item]
     duplicates: list[str]
     repeated_options: list[str]
+    padded: list[str] = field(default_factory=list)
 
     def notes(self) -> list[str]:
         """What is amiss, the first of each kind spelt out."""
@@ -53,6 +55,9 @@ class Benchmark:
         if self.repeated_options:
             shown = "; ".join(_first(self.repeated_options))
             found.append(f"{len(self.repeated_options)} items with repeated options kept: {shown}")
+        if self.padded:
+            shown = "; ".join(_first(self.padded))
+            found.append(f"{len(self.padded)} items without the N/A or null among their options: {shown}")
         return found
 
 
@@ -130,8 +135,9 @@ def read(
     repeated = [f"{row.place} has the option {row.repeated!r} twice" for row in first.values() if row.repeated]
     if duplicates == "error" and (copies or repeated):
         raise ValueError(_complaint(where, copies, repeated))
+    padded = [f"{row.place} has {row.padding} of them" for row in first.values() if row.padding]
     items = [row.item for row in first.values()]
-    return Benchmark(items=items[:limit], duplicates=copies, repeated_options=repeated)
+    return Benchmark(items=items[:limit], duplicates=copies, repeated_options=repeated, padded=padded)
 
 
 def _rows(format: str, path: Path | None, split: str | None, columns: Mapping[str, Any] | None) -> Iterator[Located]:

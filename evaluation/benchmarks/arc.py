@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.benchmarks.reading import Located, Row, choice_item, key_index, shown
-from evaluation.benchmarks.tables import Table, of_split, tables_of
+from evaluation.benchmarks.tables import RowsFile, of_split, tables_of
 from evaluation.items import LETTERS
 
 SUBJECT = "science"
@@ -40,7 +40,7 @@ def rows(path: Path, split: str | None) -> Iterator[Located]:
             yield _item(row, table.split or split or "")
 
 
-def _exam(table: Table, root: Path) -> str:
+def _exam(table: RowsFile, root: Path) -> str:
     """Which of the two exams the path below ``root`` names, "" if neither."""
     below = str(table.file.relative_to(root)).lower()
     return next((exam for exam in EXAMS if exam.lower() in below), "")

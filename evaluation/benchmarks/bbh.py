@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.benchmarks.reading import Located, Place, Row, decode, open_item, read_bytes, shown
-from evaluation.benchmarks.tables import Table, tables_of
-from evaluation.extraction.numbers import plain_number
+from evaluation.benchmarks.tables import RowsFile, tables_of
+from evaluation.extraction.spelling import plain_number
 from evaluation.items import Form
+from serving.strict_json import DECODER
 
 SPLIT = "test"
 
@@ -46,14 +47,14 @@ def rows(path: Path, split: str | None) -> Iterator[Located]:
             )
 
 
-def _examples(table: Table) -> Iterator[Row]:
+def _examples(table: RowsFile) -> Iterator[Row]:
     if table.file.suffix.lower() != ".json":
         yield from table.rows()
         return
     file = str(table.file)
     text = decode(read_bytes(table.file), file)
     try:
-        task = json.loads(text) if text.strip() else {"examples": []}
+        task = DECODER.decode(text) if text.strip() else {"examples": []}
     except json.JSONDecodeError as error:
         raise Place(file=file, line=error.lineno).error(f"not valid JSON ({error.msg})", error.colno) from error
     except (ValueError, RecursionError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -29,7 +30,9 @@ def read_benchmark(config: BenchmarkConfig) -> benchmarks.Benchmark:
 def exemplar_pool(config: BenchmarkConfig, items: Sequence[Item]) -> list[Item]:
     """Where few-shot examples are drawn from, without the examined items; empty if there is no place to look.
 
-    A single file is no place: its other items may be examined too. ValueError if the pool can't be read.
+    A single file is no place: its other items may be examined too. Examined items in the pool (the same id) are left
+    out with a warning; copies in another form are left out of each item's own exemplars (``splits.copies_of``).
+    ValueError if the pool can't be read.
     """
     own = _path(config.path)
     single = own is not None and own.is_file() and own.suffix.lower() != ".zip"
@@ -45,7 +48,12 @@ def exemplar_pool(config: BenchmarkConfig, items: Sequence[Item]) -> list[Item]:
             f"exemplars {path}: the split is test; exemplars come from a train or dev split, never from the test split"
         )
     asked = {item.id for item in items}
-    return [item for item in pool if item.id not in asked]
+    kept = [item for item in pool if item.id not in asked]
+    if len(kept) < len(pool):
+        logging.getLogger(__name__).warning(
+            "%d of %d exemplars are examined items and are left out", len(pool) - len(kept), len(pool)
+        )
+    return kept
 
 
 def pool_if_any(config: BenchmarkConfig, items: Sequence[Item]) -> tuple[list[Item], list[str]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from evaluation.benchmarks.reading import Located, Row, open_item, shown
 from evaluation.benchmarks.tables import of_split, tables_of
-from evaluation.extraction.numbers import plain_number
+from evaluation.extraction.spelling import plain_number
 
 SUBJECT = "math"
 

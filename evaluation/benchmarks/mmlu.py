@@ -15,7 +15,7 @@ from pathlib import Path
 
 from evaluation.benchmarks.reading import Located, Row, choice_item, csv_rows, key_index, shown
 from evaluation.benchmarks.sheets import SPLITS, Sheet, has_sheets, sheets
-from evaluation.benchmarks.tables import Table, of_split, tables_of
+from evaluation.benchmarks.tables import RowsFile, of_split, tables_of
 
 KEYS = ("A", "B", "C", "D")
 WHOLE = "all"
@@ -59,7 +59,7 @@ def _records(sheet: Sheet) -> Iterator[Located]:
         )
 
 
-def _item(row: Row, table: Table) -> Located:
+def _item(row: Row, table: RowsFile) -> Located:
     choices, answer = row.texts("choices"), row.fields.get("answer")
     if len(choices) != len(KEYS):
         raise row.place.error(f"there are {len(choices)} choices; MMLU has {len(KEYS)}", "choices")

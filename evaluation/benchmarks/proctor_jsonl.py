@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast, get_args
 
-from evaluation.benchmarks.reading import Located, Row, choice_item, files_of, json_rows, open_item, split_of
+from evaluation.benchmarks.reading import Located, Row, choice_item, files_of, json_rows, open_item, shown, split_of
 from evaluation.items import LETTERS, Form
 
 _OUR_ID = re.compile("[0-9a-f]{16}")
@@ -31,7 +31,7 @@ def item_of(row: Row, *, benchmark: str, split: str) -> Located:
     """The item of one row; ``benchmark`` and ``split`` stand in for fields that it lacks."""
     choices = row.fields.get("choices")
     if not isinstance(choices, list):
-        raise row.place.error(f"field 'choices' is {choices!r}; it must be a list of texts")
+        raise row.place.error(f"field 'choices' is {shown(choices)}; it must be a list of texts")
     if not choices and isinstance(row.fields.get("answer"), str):
         located = _open(row, benchmark, split)
     else:
@@ -62,7 +62,7 @@ def _choice(row: Row, choices: list[object], benchmark: str, split: str) -> Loca
 def _open(row: Row, benchmark: str, split: str) -> Located:
     form = row.text("form", "text")
     if form not in get_args(Form):
-        raise row.place.error(f"field 'form' is {form!r}; it must be one of {', '.join(get_args(Form))}")
+        raise row.place.error(f"field 'form' is {shown(form)}; it must be one of {', '.join(get_args(Form))}")
     return open_item(
         row.place,
         benchmark=row.text("benchmark", benchmark),
@@ -93,8 +93,8 @@ def _answer(row: Row, choices: list[object]) -> int:
         if isinstance(answer, str) and len(answer) == 1 and answer in letters and letters.index(answer) not in found:
             found.append(letters.index(answer))
     if not found:
-        raise row.place.error(f"answer {answer!r} is outside the {len(choices)} options; it must be {wanted}")
+        raise row.place.error(f"answer {shown(answer)} is outside the {len(choices)} options; it must be {wanted}")
     if len(found) > 1:
         both = " and ".join(letters[i] for i in found)
-        raise row.place.error(f"answer {answer!r} could mean {both}; write an index from 0")
+        raise row.place.error(f"answer {shown(answer)} could mean {both}; write an index from 0")
     return found[0]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.items import LETTERS, Form, Item, make_item
+from serving.strict_json import DECODER
 
 POINTER = b"version https://git-lfs"
 csv.field_size_limit(2**31 - 1)  # for a passage of a book in one cell; the module's own is 131,072 characters
@@ -70,11 +72,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """An item and where it stands. ``repeated`` holds an option text that occurs twice, "" if none."""
+    """An item and where it stands. ``repeated`` holds an option text that occurs twice, "" if none; ``padding`` counts
+    what stood among the options only to fill the row up, and was left out."""
 
     item: Item
     place: Place
     repeated: str = ""
+    padding: int = 0
 
 
 def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
@@ -94,6 +98,8 @@ def files_of(path: Path, suffixes: Sequence[str]) -> list[Path]:
 
 def read_bytes(path: Path) -> bytes:
     """A file's bytes. ValueError if it can't be read, or if it stands in for a large file that was never fetched."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} is no plain file (a folder, a pipe or a device); name a file")
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -106,7 +112,10 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decode(data: bytes, file: str) -> str:
-    """UTF-8 text, a byte order mark removed. ValueError names the line of the first byte that is not UTF-8."""
+    """UTF-8 text, a byte order mark removed. ValueError names the line of the first byte that is not UTF-8, and the
+    encoding of a file in UTF-16 or UTF-32, as spreadsheet programs write them."""
+    if coding := _wide_encoding(data):
+        raise ValueError(f"{file} is encoded in {coding}, not UTF-8; convert the file: iconv -f {coding} -t utf-8")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -114,6 +123,21 @@ def decode(data: bytes, file: str) -> str:
         raise Place(file=file, line=line).error(
             f"byte 0x{data[error.start]:02x} is not UTF-8; convert the file, e.g. iconv -f latin1 -t utf-8"
         ) from error
+
+
+def _wide_encoding(data: bytes) -> str:
+    """UTF-16 or UTF-32 by the byte order mark, or by the zero bytes of ASCII characters; "" of anything else."""
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    start = data[:4096]
+    zeros = [start[i::2].count(0) for i in (0, 1)]
+    if max(zeros) * 4 < len(start) // 2 or len(start) < 8:  # a quarter of the characters: the others may be Chinese
+        return ""
+    if min(zeros) * 4 >= len(start) // 2:
+        return "UTF-32LE" if start[0] else "UTF-32BE"
+    return "UTF-16LE" if zeros[1] > zeros[0] else "UTF-16BE"
 
 
 def json_values(path: Path) -> Iterator[tuple[Place, Any]]:
@@ -138,8 +162,7 @@ def csv_rows(data: bytes, file: str, delimiters: str = ",") -> Iterator[tuple[Pl
         them that is in the first line does
     """
     text = decode(data, file)
-    first = text.lstrip("\r\n").split("\n", 1)[0]
-    delimiter = next((mark for mark in delimiters if mark in first), delimiters[0])
+    delimiter = next((mark for mark in delimiters if mark in first_line(text)), delimiters[0])
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     line = 1
     try:
@@ -149,6 +172,11 @@ def csv_rows(data: bytes, file: str, delimiters: str = ",") -> Iterator[tuple[Pl
             line = reader.line_num + 1
     except csv.Error as error:
         raise Place(file=file, line=line).error(f"not valid CSV: {error}") from error
+
+
+def first_line(text: str) -> str:
+    """The first line that is not empty."""
+    return text.lstrip("\r\n").split("\n", 1)[0].rstrip("\r")
 
 
 def choice_item(
@@ -171,7 +199,7 @@ def choice_item(
     columns: where the question and each option stand, for errors
     """
     question_column, *option_columns = columns or (None, *[None] * len(choices))
-    if not question.strip():
+    if not _visible(question):
         raise place.error("the question is empty", question_column)
     if not 2 <= len(choices) <= len(LETTERS):
         raise place.error(f"there are {len(choices)} choices; a choice question has 2 to {len(LETTERS)}")
@@ -179,11 +207,12 @@ def choice_item(
     repeated = ""
     for choice, column in zip(choices, option_columns, strict=True):
         if not isinstance(choice, str):
-            raise place.error(f"choice {choice!r} is {_kind(choice)}; it must be text", column)
-        if not choice.strip():
+            raise place.error(f"choice {shown(choice)} is {_kind(choice)}; it must be text", column)
+        visible = _visible(choice)
+        if not visible:
             raise place.error("a choice is empty", column)
-        repeated = choice if choice.strip() in seen else repeated
-        seen.add(choice.strip())
+        repeated = choice if visible in seen else repeated
+        seen.add(visible)
     _refuse_half_characters(place, question, *choices, subject, context, reason, source_id)
     assert 0 <= answer < len(choices)
     item = make_item(
@@ -249,7 +278,7 @@ def key_index(place: Place, key: str, labels: Sequence[str], column: int | str |
     if not key:
         raise place.error(f"the row has no key; it must be one of {', '.join(labels)}", column)
     if key not in labels:
-        raise place.error(f"the key is {key!r}; it must be one of {', '.join(labels)}", column)
+        raise place.error(f"the key is {shown(key)}; it must be one of {', '.join(labels)}", column)
     return list(labels).index(key)
 
 
@@ -267,13 +296,12 @@ def _line_values(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
         if line.strip():
             place = Place(file=str(path), line=number)
             try:
-                yield place, json.loads(line)
+                yield place, DECODER.decode(line)
             except (ValueError, RecursionError) as error:
                 raise place.error(f"not valid JSON ({error}); each line must be one JSON object") from error
 
 
 def _list_elements(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
-    decoder = json.JSONDecoder()
     position, line, counted = text.index("[") + 1, 1, 0
     expected = "a JSON object or ]"
     while True:
@@ -291,7 +319,7 @@ def _list_elements(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
             position, expected = position + 1, "a JSON object or ]"
             continue
         try:
-            value, position = decoder.raw_decode(text, position)
+            value, position = DECODER.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
             raise place.error(f"not valid JSON ({error})") from error
         expected = ","
@@ -300,8 +328,18 @@ def _list_elements(text: str, path: Path) -> Iterator[tuple[Place, Any]]:
 
 def shown(value: object) -> str:
     """A value for an error message: as Python writes it, cut after 80 characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "a value that is nested too deeply"
     return text if len(text) <= 80 else f"{text[:80]} ..."
+
+
+def _visible(text: str) -> str:
+    """What a reader sees of a text: without white space at its ends and without characters that show nothing."""
+    if not text.isascii():
+        text = "".join(character for character in text if unicodedata.category(character) != "Cf")
+    return text.strip()
 
 
 def _refuse_half_characters(place: Place, *texts: str) -> None:

@@ -7,9 +7,10 @@ and adding the items of another benchmark never reshuffles one.
 from __future__ import annotations
 
 import logging
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -71,7 +72,7 @@ def exemplars_for(item: Item, pool: Sequence[Item], k: int, seed: int) -> list[I
     """``k`` exemplars: the same, in the same order, for all items of a subject.
 
     They are drawn from the pool's items of that subject, or from the whole pool if it has none of it. The item itself
-    (same id, or same question and options) is never among them: the next one takes its place.
+    and its copies (``copies_of``) are never among them: the next one takes its place.
 
     Where the pool has ``k`` for other subjects and fewer for this one, all of these are taken, with a warning: MMLU's
     dev split has five per subject, but one of college_physics stands there twice.
@@ -83,7 +84,8 @@ def exemplars_for(item: Item, pool: Sequence[Item], k: int, seed: int) -> list[I
         return []
     _unique_ids(pool)
     matched = [other for other in pool if other.subject == item.subject]
-    candidates = {other.id: other for other in (matched or pool) if not _same(other, item)}
+    copies = {other.id for other in copies_of(item, pool)}
+    candidates = {other.id: other for other in (matched or pool) if other.id not in copies}
     largest = max(Counter(other.subject for other in pool).values(), default=0)
     if 0 < len(candidates) < k <= largest and matched:
         _warn_of_few(item.subject, k, len(candidates))
@@ -105,8 +107,36 @@ def _warn_of_few(subject: str, k: int, n: int) -> None:
     )
 
 
-def _same(a: Item, b: Item) -> bool:
-    return a.id == b.id or (a.question == b.question and a.choices == b.choices)
+def copies_of(item: Item, pool: Sequence[Item]) -> list[Item]:
+    """Of the pool's part that this item's exemplars come from, the items that ask what it asks: they give its key away.
+
+    Questions are compared by ``question_key``, whatever their options and keys are: a copy may have its options in
+    another order, or others. Two passages make two questions, unless one of the copies lacks it.
+    """
+    part = [other for other in pool if other.subject == item.subject] or pool
+    return [other for other in part if other.id == item.id or _asks_the_same(other, item)]
+
+
+def _asks_the_same(a: Item, b: Item) -> bool:
+    if question_key(a.question) != question_key(b.question):
+        return False
+    return not a.context.strip() or not b.context.strip() or question_key(a.context) == question_key(b.context)
+
+
+_EDGES = " .,:;!?_-…。？！：；、،؟\"'“”‘’«»()[]*"
+
+
+@lru_cache(maxsize=65536)
+def question_key(text: str) -> str:
+    """A text for comparison: one spelling per character (NFKC), no case, no white space or invisible characters, and no
+    punctuation at its ends."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    kept = "".join(c for c in folded if not c.isspace() and unicodedata.category(c) not in ("Cf", "Cc"))
+    alike = kept.translate(_ALIKE)
+    return alike.strip(_EDGES) or alike
+
+
+_ALIKE = {ord(c): to for to, alike in (("'", "‘’ʼ`´"), ('"', "“”„«»"), ("-", "‐‑‒–—−")) for c in alike}
 
 
 def _shuffled(ids: Iterable[str], seed: int, purpose: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A user's own table, format ``table``: JSON, CSV with a header, Parquet, or a Hugging Face data set folder.
+"""A user's own table, format ``table``: JSON, CSV or TSV with a header, Parquet, or a Hugging Face data set folder.
 
 ``columns`` tells which column holds what:
 
@@ -6,7 +6,7 @@
   column of that very name where there is one. Question and answer must be there.
 - ``choices``: a column with a list (in CSV: a JSON list), or a list of columns, one per option, where an item with
   fewer options leaves the last ones empty; null for open questions. Left out: the column ``choices``, or the columns
-  ``A``, ``B``, ...
+  ``A``, ``B``, ... What only fills a row up (null, ``N/A``) is no option: ``evaluation.benchmarks.table_padding``.
 - ``labels``: what the answers are (``evaluation.benchmarks.table_keys``); ``auto`` by default.
 - ``form``: of open questions, ``text`` (default) or ``number``.
 
@@ -15,17 +15,19 @@ The benchmark is called after the file, or after the folder.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from evaluation.benchmarks.reading import Located, Place, Row, choice_item, open_item, shown, split_of
 from evaluation.benchmarks.table_keys import LABELS, Labels, Question, key_indices
-from evaluation.benchmarks.tables import ARROW, CSV, JSON, Table, of_split, tables_of
-from evaluation.extraction.numbers import plain_number
+from evaluation.benchmarks.table_padding import question as padded_question
+from evaluation.benchmarks.table_padding import without_padding
+from evaluation.benchmarks.tables import ARROW, CSV, JSON, RowsFile, of_split, tables_of
+from evaluation.extraction.spelling import plain_number
 from evaluation.items import LETTERS
+from serving.strict_json import DECODER
 
 NAMED = ("question", "answer", "subject", "context", "id", "reason", "split")
 KEYS = (*NAMED, "choices", "labels", "form")
@@ -68,15 +70,19 @@ def rows(path: Path, split: str | None, columns: Mapping[str, Any] | None = None
         return
     questions = [_question(row, chosen) for row, _ in found]
     indices = key_indices(questions, chosen.labels)
+    columns_of_options = _option_columns(chosen, max(len(question.choices) for question in questions))
     for (row, table), question, index in zip(found, questions, indices, strict=True):
-        yield choice_item(
+        kept, key = without_padding(question, index)
+        located = choice_item(
             row.place,
-            choices=question.choices,
-            answer=index,
-            columns=(chosen.names["question"], *_option_columns(chosen, len(question.choices))),
+            choices=[question.choices[i] for i in kept],
+            answer=key,
+            columns=(chosen.names["question"], *[columns_of_options[i] for i in kept]),
             benchmark=benchmark,
             **_rest(row, table, chosen, split),
         )
+        padding = question.trimmed + len(question.padding)
+        yield replace(located, padding=padding) if padding else located
 
 
 def _check(given: Mapping[str, Any]) -> None:
@@ -126,6 +132,7 @@ def _columns(given: Mapping[str, Any], first: Place, there: Sequence[str]) -> Co
 def _question(row: Row, columns: Columns) -> Question:
     assert columns.choices is not None
     labels: list[str] = []
+    cells: list[str | None]
     if isinstance(columns.choices, str):
         value = row.fields.get(columns.choices)
         if isinstance(value, str):
@@ -134,18 +141,18 @@ def _question(row: Row, columns: Columns) -> Question:
             labels, value = [str(label) for label in value["label"]], value["text"]
         if not isinstance(value, list):
             raise row.place.error(f"the choices are {shown(value)}; they must be a list of texts", columns.choices)
-        texts = [_text(row, option, columns.choices) for option in value]
+        cells = [None if option is None else _text(row, option, columns.choices) for option in value]
     else:
-        texts = [_text(row, row.fields.get(name), name) for name in columns.choices]
-        while texts and not texts[-1].strip():
-            texts.pop()
+        cells = [_text(row, row.fields.get(name), name) for name in columns.choices]
+        while cells and not (cells[-1] or "").strip():  # an item with fewer options, as agreed: nothing to count
+            cells.pop()
     name = columns.names["answer"]
-    return Question(place=row.place, column=name, choices=texts, answer=row.fields.get(name), labels=labels)
+    return padded_question(row.place, name, cells, row.fields.get(name), labels)
 
 
 def _json_list(row: Row, text: str, column: str) -> Any:
     try:
-        return json.loads(text)
+        return DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         message = f'the choices are {shown(text)}; they must be a list, in CSV a JSON list like ["a", "b"]'
         raise row.place.error(message, column) from error
@@ -162,7 +169,7 @@ def _text(row: Row, value: object, column: str) -> str:
     raise row.place.error(f"the value is {shown(value)}; it must be text or a whole number", column)
 
 
-def _open(row: Row, table: Table, columns: Columns, benchmark: str, split: str | None) -> Located:
+def _open(row: Row, table: RowsFile, columns: Columns, benchmark: str, split: str | None) -> Located:
     name = columns.names["answer"]
     answer = _text(row, row.fields.get(name), name)
     if columns.form == "number":
@@ -180,7 +187,7 @@ def _open(row: Row, table: Table, columns: Columns, benchmark: str, split: str |
     )
 
 
-def _rest(row: Row, table: Table, columns: Columns, split: str | None) -> dict[str, str]:
+def _rest(row: Row, table: RowsFile, columns: Columns, split: str | None) -> dict[str, str]:
     """What choice and open questions share."""
 
     def cell(key: str) -> str:

@@ -26,13 +26,20 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A row's options and its answer as it stands there. labels: the options' own labels, where the row has them."""
+    """A row's options and its answer as it stands there.
+
+    labels: the options' own labels, where the row has them
+    padding: indices of ``choices`` that are no options (``evaluation.benchmarks.table_padding``)
+    trimmed: how many more stood at the end
+    """
 
     place: Place
     column: str
     choices: Sequence[str]
     answer: Any
     labels: Sequence[str] = ()
+    padding: frozenset[int] = frozenset()
+    trimmed: int = 0
 
 
 def key_indices(questions: Sequence[Question], labels: Labels) -> list[int]:

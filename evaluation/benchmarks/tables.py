@@ -12,16 +12,18 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.benchmarks.reading import POINTER, Place, Row, decode, json_rows, read_bytes, split_of
+from evaluation.benchmarks.arrow import arrow_rows
+from evaluation.benchmarks.reading import Place, Row, decode, first_line, json_rows, read_bytes, split_of
 
 ARROW = (".parquet", ".arrow")
 JSON = (".jsonl", ".json")
-CSV = (".csv",)
+CSV = (".csv", ".tsv")
 
 _NOT_ROWS = {"dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json"}
 _DEEPEST = 8
@@ -32,7 +34,7 @@ _SPLIT_END = re.compile(r"(?:^|[-_.])(?:train|dev|val|valid|validation|test)$", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class RowsFile:
     """A file of rows.
 
     split: what its name or folder tells, "" if neither does
@@ -55,11 +57,11 @@ class Table:
         """The rows, read as they are asked for. ValueError names file and line (or row) of what can't be read."""
         suffix = self.file.suffix.lower()
         if suffix in ARROW:
-            return _arrow_rows(self.file)
+            return arrow_rows(self.file)
         return _headed_rows(self.file) if suffix in CSV else json_rows(self.file)
 
 
-def tables_of(path: Path, kinds: Sequence[Sequence[str]] = (ARROW, JSON), *, or_else: str = "") -> list[Table]:
+def tables_of(path: Path, kinds: Sequence[Sequence[str]] = (ARROW, JSON), *, or_else: str = "") -> list[RowsFile]:
     """The tables at a path, by name.
 
     kinds: groups of suffixes that are read; of a folder only the first group of which it has a file, since a
@@ -74,7 +76,7 @@ def tables_of(path: Path, kinds: Sequence[Sequence[str]] = (ARROW, JSON), *, or_
         if path.suffix.lower() not in suffixes:
             raise ValueError(f"{path} is no file of rows for this format; its name must end in {wanted}")
         told = split_of(path.name) or (_split_folder(path.parent) if path.suffix.lower() in ARROW else "")
-        return [Table(file=path, split=told, config=_config(path.parent))]
+        return [RowsFile(file=path, split=told, config=_config(path.parent))]
     if not path.is_dir():
         raise ValueError(f"there is no file or folder {path}")
     found = [table for table in _below(path, path, suffixes) if table.file.name not in _NOT_ROWS]
@@ -87,8 +89,8 @@ def tables_of(path: Path, kinds: Sequence[Sequence[str]] = (ARROW, JSON), *, or_
 
 
 def of_split(
-    tables: Sequence[Table], split: str | None, *, default: str, where: Path, twins: Collection[str] = ()
-) -> list[Table]:
+    tables: Sequence[RowsFile], split: str | None, *, default: str, where: Path, twins: Collection[str] = ()
+) -> list[RowsFile]:
     """The tables of one split; a table that doesn't tell its split is taken as the one asked for.
 
     default: read where none is asked for and the tables tell several; a single one is read whatever it is
@@ -109,7 +111,7 @@ def of_split(
     return [replace(table, split=wanted) for table in chosen]
 
 
-def _below(folder: Path, root: Path, suffixes: Sequence[str], split: str = "", depth: int = 0) -> Iterator[Table]:
+def _below(folder: Path, root: Path, suffixes: Sequence[str], split: str = "", depth: int = 0) -> Iterator[RowsFile]:
     """Every table in the folder and below. A saved data set is read by its own list of files."""
     if depth > _DEEPEST:
         raise ValueError(f"{root} has folders more than {_DEEPEST} deep; name the folder that holds the files")
@@ -127,17 +129,17 @@ def _below(folder: Path, root: Path, suffixes: Sequence[str], split: str = "", d
             if entry.is_dir() and not entry.name.startswith((".", "__")):
                 yield from _below(entry, root, suffixes, _split_folder(entry) or split, depth + 1)
             elif entry.suffix.lower() in suffixes and not entry.name.startswith("."):
-                yield Table(file=entry, split=split_of(entry.name) or split, config=_config(folder))
+                yield RowsFile(file=entry, split=split_of(entry.name) or split, config=_config(folder))
 
 
-def _saved(folder: Path, split: str) -> Iterator[Table]:
+def _saved(folder: Path, split: str) -> Iterator[RowsFile]:
     """The shards of a ``Dataset`` that ``save_to_disk`` wrote."""
     state = _object(folder / "state.json")
     told = split or split_of(str(state.get("_split") or "")) or split_of(folder.name)
     for name in _listed(folder / "state.json", "_data_files", "filename"):
         if not (folder / name).is_file():
             raise ValueError(f"{folder}: state.json names the file {name!r}, which is missing; copy the folder again")
-        yield Table(file=folder / name, split=told, config=_config(folder))
+        yield RowsFile(file=folder / name, split=told, config=_config(folder))
 
 
 def _listed(file: Path, key: str, inner: str | None = None) -> list[str]:
@@ -160,77 +162,58 @@ def _object(file: Path) -> dict[str, Any]:
     return value
 
 
-def _arrow_rows(file: Path) -> Iterator[Row]:
-    from pyarrow.lib import ArrowException
-
-    number = 0
-    batches = _batches(file)
-    while True:
-        try:
-            batch = next(batches, None)
-        except (ArrowException, OSError, UnicodeDecodeError) as error:
-            kind = "Parquet" if file.suffix.lower() == ".parquet" else "Arrow"
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            after = f" after row {number}" if number else ""
-            raise ValueError(f"{file}: the {kind} file is damaged{after} ({reason}); copy it again") from error
-        if batch is None:
-            return
-        for fields in batch:
-            number += 1
-            yield Row(place=Place(file=str(file), line=number, unit="row"), fields=fields)
-
-
-def _batches(file: Path) -> Iterator[list[dict[str, Any]]]:
-    import pyarrow
-    from pyarrow import parquet
-
-    with file.open("rb") as stream:
-        start = stream.read(len(POINTER))
-        if start == POINTER:
-            read_bytes(file)
-        stream.seek(0)
-        if file.suffix.lower() == ".parquet":
-            for batch in parquet.ParquetFile(stream).iter_batches(batch_size=1024):
-                yield batch.to_pylist()
-        # ``datasets`` writes Arrow's stream format; other programs write its file format under the same suffix.
-        elif start.startswith(b"ARROW1"):
-            reader = pyarrow.ipc.open_file(stream)
-            for index in range(reader.num_record_batches):
-                yield reader.get_batch(index).to_pylist()
-        else:
-            for batch in pyarrow.ipc.open_stream(stream):
-                yield batch.to_pylist()
-
-
 def _headed_rows(file: Path) -> Iterator[Row]:
     yield from headed_csv(read_bytes(file), str(file))
 
 
 def headed_csv(data: bytes, file: str) -> Iterator[Row]:
-    """The records of a CSV text under its header. ValueError for a name that repeats, or a record of another length."""
-    reader = csv.reader(io.StringIO(decode(data, file), newline=""), strict=True)
+    """The records of a CSV text under its header. ValueError for a name that repeats, or a record of another length.
+
+    The delimiter is the comma, semicolon, tab or bar that the header has most cells by, or the one that a first line
+    ``sep=;`` names, as spreadsheet programs write it.
+    """
+    text = decode(data, file)
+    stated = _SEPARATOR.match(text)
+    body = text[stated.end() :] if stated else text
+    delimiter = stated[1] if stated else _delimiter(first_line(body))
+    reader = csv.reader(io.StringIO(body, newline=""), strict=True, delimiter=delimiter)
     header: list[str] = []
-    line = 1
+    line = offset = 1 + bool(stated)
     try:
         for record in reader:
             place = Place(file=file, line=line)
-            line = reader.line_num + 1
+            line = reader.line_num + offset
             if not record:
                 continue
             if not header:
                 header = [name.strip() for name in record]
-                twice = sorted({name for name in header if header.count(name) > 1})
+                twice = sorted(name for name, count in Counter(header).items() if count > 1)
                 if twice:
                     raise place.error(f"the header has the column {twice[0]!r} twice; each needs its own name")
                 continue
             if len(record) != len(header):
+                named = {",": "", ";": " (by semicolons)", "\t": " (by tabs)", "|": " (by bars)"}.get(delimiter, "")
                 raise place.error(
-                    f"there are {len(record)} columns; the header names {len(header)}: {', '.join(header)}",
+                    f"there are {len(record)} columns{named}; the header names {len(header)}: {', '.join(header)}",
                     min(len(record), len(header)) + (len(record) > len(header)),
                 )
             yield Row(place=place, fields=dict(zip(header, record, strict=True)))
     except csv.Error as error:
         raise Place(file=file, line=line).error(f"not valid CSV: {error}") from error
+
+
+_SEPARATOR = re.compile(r"[\r\n]*\"?sep=([;,|\t])\"?\r?\n", re.IGNORECASE)
+
+
+def _delimiter(header: str) -> str:
+    """The mark that a header has most cells by; the comma, if no other has more."""
+    counts: dict[str, int] = {}
+    for mark in (",", ";", "\t", "|"):
+        try:
+            counts[mark] = len(next(csv.reader([header], delimiter=mark), []))
+        except csv.Error:
+            counts[mark] = 0
+    return max(counts, key=lambda mark: counts[mark])
 
 
 def _split_folder(folder: Path) -> str:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 
-from evaluation.extraction.choices import extract_choice, normalise
-from evaluation.extraction.numbers import extract_number, value_of
+from evaluation.extraction.announcements import without_reasoning
+from evaluation.extraction.choices import extract_choice
+from evaluation.extraction.numbers import extract_number
+from evaluation.extraction.options import normalise
+from evaluation.extraction.spelling import value_of
 from evaluation.extraction.words import extract_label, extract_words, same_words
 from evaluation.items import Item
+from serving.records import Completion
 
-__all__ = ["exact_match", "extract_answer", "extract_choice", "first_turn", "is_right", "normalise"]
+__all__ = ["answer_of", "exact_match", "extract_answer", "extract_choice", "first_turn", "is_right", "normalise"]
 
 # A line that begins another question, or another speaker's turn.
 _NEXT = re.compile(
@@ -26,19 +30,30 @@ _NEXT = re.compile(
 def extract_answer(reply: str, item: Item, *, cut_off: bool = False) -> str | None:
     """The answer that the reply gives, None where it gives none or more than one.
 
-    cut_off: the reply ended at its token limit; a number in mid-calculation is then no answer, only a marked one is
+    cut_off: the reply ended at its token limit, or where the context was full: only what it announced before that, and
+        surely whole, is then an answer
 
     A letter for a choice question; for an open one a plain decimal (``1234.5``) or fraction (``1/3``), a label
     (``(B)``), or the words. Only what stands before a next question counts (``first_turn``).
     """
-    said = first_turn(reply)
+    spoken = without_reasoning(reply)
+    said = first_turn(spoken)
+    # a reply that went on with another question had come to the end of this one's answer
+    cut = cut_off and said == spoken
     if item.choices:
-        return extract_choice(said, item.choices)
+        return extract_choice(said, item.choices, cut_off=cut)
     if item.form == "number":
-        return extract_number(said, marked_only=cut_off and said == reply)
+        return extract_number(said, cut_off=cut)
     if item.form == "option":
-        return extract_label(said, item.question)
-    return extract_words(said, item)
+        return extract_label(said, item.question, cut_off=cut)
+    return extract_words(said, item, cut_off=cut)
+
+
+def answer_of(completion: Completion, item: Item) -> str | None:
+    """``extract_answer`` of what a model said, which knows whether it was cut: at max_tokens, where the context was
+    full, or inside its reasoning."""
+    cut = completion.finish_reason != "stop" or not completion.complete
+    return extract_answer(completion.text.strip(), item, cut_off=cut)
 
 
 def is_right(extracted: str | None, item: Item) -> bool:

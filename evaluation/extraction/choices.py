@@ -1,124 +1,198 @@
-"""Reading a chosen option out of a model's free reply. It never guesses.
+r"""Reading a chosen option out of a model's free reply. It never guesses; the rule is written down in docs/answers.md.
 
-A reply names an option, names none, or names several; only the first is an answer. What counts as naming one: the
-letter alone (``B``, ``(B)``, ``b.``, ``**B**``), a line that begins with it (``B. text``, ``(B) text``), a phrase that
-announces it (``Answer: B``, ``The answer is B because ...``, ``答案是B``, ``\\boxed{B}``), or a reply (or what follows
-such a phrase) that is word for word one option's text. Two different options, or a letter beside another option's text,
-are no answer; nor is one that is only denied (``Option B is wrong``).
+In this order: the last announced answer (``announcements``); else a reply whose first or last line is only an answer
+(``B``, ``b. text``, ``It's (B).``, one option's text); else the one option that a statement calls right (``B is
+correct``). Two options on one footing are no answer, nor is one that is denied, supposed, asked about or quoted. A
+single letter always is an option's label, whatever the options' texts are.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from evaluation.extraction.announcements import announcements, prepared, retracted
+from evaluation.extraction.options import (
+    AFTER_DENIAL,
+    JOINED,
+    SENTENCE,
+    TURNS,
+    UNCLEAR,
+    Options,
+    is_letter,
+    normalise,
+    plain,
+    read_value,
+    second,
+)
 from evaluation.items import LETTERS
 
-# Zero-width after the phrase, so that a second announcement in the same line is found too.
-_ANNOUNCED = re.compile(
-    r"(?:\b(?i:(?:answer|option|choice)(?:\s+(?:is|was|would\s+be|must\s+be|should\s+be))?)\b"
-    # C-Eval's: "答案是B", "正确答案为 B", "因此选B"
-    r"|答案(?:应该|应当|应)?[是为选]?|[应故此以该题,]选择?|^选择?)[\s*_]{0,9}[:=]?"
-    r"(?=(?P<said>[^\n;]{0,400}))",
-    re.MULTILINE,
-)
-# "B because A melts" and "B, not C" name B: what follows such a word is no longer the answer.
-_TURNS = re.compile(r"\b(?i:because|since|as|not|rather|instead|while|whereas)\b")
-
-_DENIED = re.compile(
-    r"[(\[*_\"'`]*[A-Z][)\]*_\"'`]*(?:\s*\([^()\n]{0,80}\))?\s+(?:(?:is|was|does|ca|could|would)n['’]t|cannot"
-    r"|(?:can|could|would|does)\s+(?:not|be\s+(?:ruled|excluded|eliminated))"
-    r"|(?:is|was|seems|looks)\s+(?:\w+\s+)?(?:not|wrong|incorrect|false|out|ruled|excluded|eliminated|impossible))\b"
+_LEAD = re.compile(
+    r"(?:(?:well|so|okay|ok|yes|sure|therefore|thus|hence|certainly|also|daher|donc|por lo tanto|поэтому|итак|因此|所以"
+    r"|따라서|したがって)\b[,:!.]?\s*)?(?:(?:i (?:think|believe|guess|would say|['’]?d say)|i['’]d say|in my opinion,?"
+    r"|ich denke,?"
+    r"|je pense que|creo que|думаю,?|我认为|我觉得)\s*(?:that\s)?)?"
+    r"(?:it(?:['’]s|\sis)|that(?:['’]s|\sis|\swould\sbe)|this\sis|it\smust\sbe|must\sbe|es\sist|das\sist"
+    r"|c['’]est|es|это)?\s?"
+    r"(?:la |die |the )?(?:option|options|choice|answer|letter|antwort|réponse|respuesta|opción|ответ|вариант"
+    r"|选项|選項|答案|選択肢)?[\s:]*",
+    re.IGNORECASE,
 )
 
-_QUOTES = " \"'`*"
 
-
-def extract_choice(text: str, choices: Sequence[str]) -> str | None:
+def extract_choice(text: str, choices: Sequence[str], *, cut_off: bool = False) -> str | None:
     """The letter that the reply names, or None where it names no option or more than one.
 
+    cut_off: the reply ended at its token limit: only what was announced, and surely whole, before the cut counts
     Only letters of the item's own options count: ``E`` is no answer to a question with four.
     """
-    said = unicodedata.normalize("NFKC", text).strip()
-    letters = LETTERS[: len(choices)]
-    named = _alone(said, letters)
-    if named is None:
-        found = {
-            *_line_starts(_without_echo(said, choices), letters, choices),
-            *_announced(said, letters, choices),
-            *_option_texts(said, choices),
-        }
-        named = found.pop() if len(found) == 1 else None
-    return named
+    said = plain(prepared(text))
+    options = Options(choices)
+    named = _announced(said, options, cut_off)
+    if named is None and not cut_off:
+        named = _only_answer(said, options)
+        if named is None:
+            named = _statement(said, options)
+    return None if named in (None, UNCLEAR) else named
 
 
-def normalise(text: str) -> str:
-    """For exact matches: NFKC, case folded, white space collapsed, quotes and a full stop at the ends removed."""
-    folded = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    return folded.strip(_QUOTES).rstrip(".").strip(_QUOTES)
+def _announced(said: str, options: Options, cut_off: bool) -> str | None:
+    """The last announcement that holds an option; UNCLEAR where that one gives two, refuses, or was taken back."""
+    found = announcements(said)
+    for place in reversed(range(len(found))):
+        one = found[place]
+        value = read_value(one.said, options, one.kind)
+        if value is None:
+            continue
+        if cut_off and not (one.closed or one.end < len(said) or _ends_whole(one.said)):
+            # half of something: it says nothing, and nothing before it is the last word
+            return UNCLEAR
+        if retracted(said, one.end) or retracted(one.said, _first_sentence(one.said)):
+            return UNCLEAR
+        before = found[place - 1] if place else None
+        if before and before.kind == "mark" and _JOINING.fullmatch(said[before.end : one.start]):
+            # "\boxed{A} and \boxed{B}": one announcement of two answers
+            return value if read_value(before.said, options, before.kind) == value else UNCLEAR
+        return value
+    return None
 
 
-def _alone(said: str, letters: str) -> str | None:
-    match = re.fullmatch(rf"[\s(\[*_\"'`]*([{letters}{letters.lower()}])[\s)\]*_\"'`.:。]*", said)
-    return match[1].upper() if match else None
+_JOINING = re.compile(rf"[$ \t,;/]*{JOINED}?[$ \t,;]*")
 
 
-def _without_echo(said: str, choices: Sequence[str]) -> str:
-    """The reply without the lines that repeat the question's list of options, if it repeats all of them.
+def _ends_whole(said: str) -> bool:
+    """Whether a sentence, or a bracket, ends in it: what it names then can't be half a word."""
+    return bool(SENTENCE.search(said)) or said.rstrip()[-1:] in set(")]}\"”'|")
 
-    Small models do that before they answer. A list of some options is kept: it may be the answer.
+
+def _first_sentence(said: str) -> int:
+    match = SENTENCE.search(said)
+    return match.start() if match else len(said)
+
+
+def _only_answer(said: str, options: Options) -> str | None:
+    """A reply whose first or last line is only an answer, while no line is another one.
+
+    Lines that repeat the whole list of options are left out first: small models do that before they answer.
     """
-    listed = {normalise(f"{LETTERS[i]}. {choice}"): i for i, choice in enumerate(choices)}
+    whole = options.named_by(said)
+    if whole:
+        return whole[0] if len(whole) == 1 else UNCLEAR
+    lines = [line.strip() for line in _without_echo(said, options).split("\n") if line.strip()]
+    if not lines:
+        return None
+    given = [_line_value(line, options, free=i == 0 or len(lines) == 1) for i, line in enumerate(lines)]
+    found = {value for value in given if value}
+    if len(found) > 1:
+        return UNCLEAR
+    if not found:
+        return None
+    return found.pop() if given[0] or given[-1] else None
+
+
+def _line_value(line: str, options: Options, free: bool) -> str | None:
+    """The letter of a line that is an answer; free: it may be followed by other words than the option's own."""
+    line = line.strip("| \t")
+    alone = options.alone.fullmatch(line)
+    if alone:
+        return alone[1].upper()
+    exact = options.named_by(line)
+    if exact:
+        return exact[0] if len(exact) == 1 else UNCLEAR
+    match = options.line.fullmatch(line)
+    if match and not (match[1].islower() and not free):
+        letter, rest = match[1].upper(), match[2]
+        if AFTER_DENIAL.match(line[match.end(1) :]) or _denying(rest):
+            return None if free else UNCLEAR
+        # a line of a walk through the options counts as one of several; by itself only at the beginning
+        return second(letter, " " + rest, options)
+    lead = _LEAD.match(line)
+    if lead and lead.end() and (first := options.first.match(line[lead.end() :].lstrip("([\"'“"))):
+        body = line[lead.end() :].lstrip("([\"'“")
+        rest = body[first.end() :]
+        if is_letter(first, body, options) and not AFTER_DENIAL.match(rest):
+            value = second(first[1].upper(), rest, options)
+            short = not SENTENCE.split(TURNS.split(rest, maxsplit=1)[0], maxsplit=1)[0].strip(" .)]\"'”,:;–—-")
+            own = normalise(rest.strip(" )]\"'”.:,;-–—(")).startswith(options.text_of(first[1].upper()) or "\0")
+            return value if short or own or value == UNCLEAR else None
+    if free and (first := options.first.match(line)) and first[1].isupper():
+        rest = line[first.end() :]
+        if AFTER_DENIAL.match(rest):
+            return None
+        turned = TURNS.match(rest)
+        joined = re.match(rf"\s*(?:[/&,;]|{JOINED}\b)", rest)
+        if turned or joined:
+            return second(first[1], rest, options)
+    return None
+
+
+def _denying(rest: str) -> bool:
+    return bool(
+        re.match(
+            r"\W*(?:(?:incorrect|wrong|false|not(?!\s\(?(?-i:[A-Z])\b)|no|never|falsch|nicht|faux|incorrecto"
+            r"|falso|неверно|неправильно|нет)\b"
+            r"|(?:this|it|that|the \w+)\s(?:\w+\s)?(?:(?:does|is|ca|would|could|do)(?:n['’]t|\snot)\b|(?:is|was"
+            r"|seems)\s(?:\w+\s)?"
+            r"(?:wrong|incorrect|false|too)\b|cannot\b|fails\b)|错|不)",
+            rest,
+            re.IGNORECASE,
+        )
+    )
+
+
+def _statement(said: str, options: Options) -> str | None:
+    """The only option that a statement calls right."""
+    found = set()
+    for match in options.right.finditer(said):
+        before = said[max(0, match.start() - 60) : match.start()]
+        clause = re.split(r"[.;!?\n。]|,\s(?:so|but|then)\b", before)[-1]
+        # "if A is correct", "whether B is right", "B is not the answer"; "A and B are right"
+        partly = re.search(r"\s(?:not|never|n't|partially|partly|half|only|nicht|pas|no|не)\s", match[0])
+        if _UNSURE.search(clause) or partly or re.match(r"\s*\?", said[match.end() :]):
+            found.add(UNCLEAR)
+        else:
+            joined = re.search(rf"([{options.letters}])[)\]]?\s?(?:,|/|&|{JOINED})\s?(?:option\s)?\(?$", before)
+            found.update({match[1].upper()} | ({joined[1]} if joined else set()))
+    return found.pop() if len(found) == 1 else None
+
+
+_UNSURE = re.compile(
+    r"\b(?:if|whether|suppose|assume|unless|not|why|neither|nor|might|think that if|wenn|falls|ob|si|если|ли)\b"
+    r"|n['’]t\b|如果|假设|もし|만약",
+    re.IGNORECASE,
+)
+
+
+def _without_echo(said: str, options: Options) -> str:
+    """The reply without the lines that repeat the list of options, if it repeats all of them in their order."""
+    listed = {f"{LETTERS[i].lower()}{text}": i for i, text in enumerate(options.texts)}
     lines = said.split("\n")
-    echoed = [listed.get(normalise(line)) for line in lines]
-    if len({i for i in echoed if i is not None}) < len(choices):
+
+    def which(line: str) -> int | None:
+        match = options.line.fullmatch(line.strip())
+        return listed.get(match[1].lower() + normalise(match[2])) if match else None
+
+    echoed = [which(line) for line in lines]
+    if {i for i in echoed if i is not None} != set(range(len(options.texts))):
         return said
     return "\n".join(line for line, i in zip(lines, echoed, strict=True) if i is None)
-
-
-def _line_starts(said: str, letters: str, choices: Sequence[str]) -> Iterator[str]:
-    """Letters that a line begins with, each with a mark of its own: ``B. text`` names B, ``A cat`` names nothing."""
-    for match in re.finditer(rf"^[ \t(\[*_\"'`]*([{letters}])([)\].:*_]+|[ \t]+[-–—]|$)(.*)$", said, re.MULTILINE):
-        yield match[1]
-        yield from _second_letter(match[3], letters)
-        yield from _contradiction(match[1], match[3], choices)
-
-
-def _announced(said: str, letters: str, choices: Sequence[str]) -> Iterator[str]:
-    yield from re.findall(rf"\\boxed\{{(?:\\text\{{)?\(?([{letters}])\)?\}}", said)
-    for match in _ANNOUNCED.finditer(said):
-        if _DENIED.match(match["said"].lstrip()):
-            continue
-        yield from _option_texts(match["said"], choices)
-        clause = _TURNS.split(match["said"])[0].strip()
-        alone = _alone(clause.rstrip(","), letters)
-        if alone is not None:
-            yield alone
-        elif lead := re.match(rf"[(\[*_\"'`]*([{letters}])([)\].,:*_/&。、]+\s*|\s+)(.*)", clause):
-            letter, mark, rest = lead.groups()
-            second = list(_second_letter(rest, letters))
-            text = _option_texts(rest, choices)
-            clash = _contradiction(letter, rest, choices)
-            # "The answer is A good question" holds an article, not a letter.
-            if mark.strip() or second or text or letter not in "AI":
-                yield from (letter, *second, *clash)
-
-
-def _second_letter(rest: str, letters: str) -> Iterator[str]:
-    """The other letter of ``B or C``, ``B, C`` or ``B/C``: ``rest`` is what follows the first."""
-    match = re.match(rf"\s*(?:(?:or|and|[/,&])\s*\(?([{letters}])\b|\(?([{letters}])[).]*\s*(?:$|,|or\b|and\b))", rest)
-    if match:
-        yield match[1] or match[2]
-
-
-def _contradiction(letter: str, rest: str, choices: Sequence[str]) -> list[str]:
-    """The options whose text stands beside another one's letter; two options may read alike."""
-    texts = _option_texts(rest, choices)
-    return [] if letter in texts else texts
-
-
-def _option_texts(said: str, choices: Sequence[str]) -> list[str]:
-    """The letter of the option whose text this is, word for word."""
-    text = normalise(said)
-    return [LETTERS[i] for i, choice in enumerate(choices) if text and normalise(choice) == text]

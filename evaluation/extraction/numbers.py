@@ -1,159 +1,209 @@
-"""Reading a number out of a reply: GSM8K's rule, the last number, taken only where it is clear which number it is.
+r"""Reading a number out of a reply; the rule is written down in docs/answers.md. It never guesses and never computes.
 
-A marked answer goes before the last number: ``#### 18`` or ``\\boxed{18}``; two marks that differ are no answer.
+In this order: the last announced number (``#### 18``, ``\boxed{18}``, ``The answer is 18``); else the last number of
+the reply (GSM8K's rule), taken only where it is clear which number it is.
 
-Read: ``1,234.50``, ``-5`` and ``−5``, ``.5``, ``$18``, ``-$18``, ``18 €``, ``3.5%`` (as 3.5), ``18kg``, ``5pm``,
-``1e3``, ``1/2`` without spaces (one number, exactly a half), ``1 1/2``, ``½``; thousands set apart by a comma, an
-apostrophe, a no-break space, ``{,}`` or ``\\,``. ``18.0`` and ``18`` are one number.
+Read: ``1,234.50``, ``-5``, ``−5``, ``minus 5``, ``.5``, ``$18``, ``-$18``, ``18 €``, ``3.5%`` (as 3.5), ``18kg``,
+``1e3``, ``1/2`` (exactly a half), ``1 1/2``, ``½``, ``\frac{1}{2}``, digits of any script; thousands set apart by a
+comma, an apostrophe, a no-break space, ``{,}`` or ``\,``. ``18.0`` and ``18`` are one number.
 
-No number: words (``eighteen``), ordinals (``3rd``), digits inside a name (``B12``, ``x1``, ``CO2``). And there is no
-answer at all where the last number can be read in two ways or is left uncomputed: ``1,5``, ``1.234.567``, ``1 000``,
-``5:30``, ``5-6``, ``5 or 6``, ``10^2``, ``5 * 3``, ``18k``, ``2 dozen``.
+No number: words (``eighteen``), ordinals (``3rd``), digits inside a name (``B12``, ``x1``, ``CO2``), and any piece of
+an expression: ``\sqrt{2}``, ``3\pi``, ``10^{-3}``, ``2⋅3``, ``5万``, ``18k``, ``±5``; nor what can be read in two ways:
+``1,5``, ``1.234.567``, ``1 000``, ``5:30``, ``5-6``, ``3 to 5``, ``5 or 6``.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from decimal import Decimal
 from fractions import Fraction
+from typing import Final, Literal
 
-_LONGEST = 60
+from evaluation.extraction.announcements import Announcement, announcements, prepared, retracted
+from evaluation.extraction.spelling import RUN, ascii_text, run_value, spelled
 
-_APART = re.compile(r"(?<=[0-9])(?:[\u00a0\u2009\u202f'’]|\{,\}|\\,)(?=[0-9]{3}(?![0-9]))")
-_VULGAR = re.compile("[\u00bc-\u00be\u2150-\u215e]")
-_FRAC = re.compile(r"\\[dt]?frac\{([0-9]{1,9})\}\{([0-9]{1,9})\}")
-# Markdown's ** and *, which are no operators.
-_EMPHASIS = re.compile(r"(?<![0-9)*])(?<![0-9)] )(\*{1,3})(?=\S)([^*\n]{1,40})(?<=\S)\1(?!\*)")
-# A run is everything that hangs together with a digit; whether it is a number is decided afterwards.
-_RUN = re.compile(
-    r"(?P<sign>(?<![0-9A-Za-z)\]%])[-+]\s?)?(?:(?:US|A|C)?\\?[$€£¥₹] ?(?P<inner>[-+])?)?"
-    r"(?P<run>(?<![0-9A-Za-z_])(?<![0-9][.,:/^-])(?:(?<![.\w])\.)?[0-9]"
-    r"(?:[0-9]|[.,:/^xX×*+-](?=[0-9])|[eE][-+]?[0-9])*)(?P<after>[A-Za-z]{0,12})"
-)
-_CODE = re.compile(r"\b(?:USD|EUR|GBP|CAD|AUD|INR|Rs)\.?(?=[0-9])")
-_PLAIN = re.compile(r"(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)?(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?")
-_FRACTION = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 _ORDINAL = re.compile(r"(?i:st|nd|rd|th)")
-# What may stand before the last number of a calculation that was not carried out, or of a choice of two.
-_OPERATOR = re.compile(r"(?:[+×÷·^]|[^\s*][ \t]*\*|\\times|\\cdot|[0-9)%][ \t]*(?:\*\*|[-/x]|or))[ \t]*\\?[$€£¥₹]?\Z")
-_MULTIPLE = re.compile(r"\^|[ \t]?(?:k|K|M|B|bn|(?i:hundred|thousand|million|billion|trillion|dozen)s?)\b")
+# What may stand before a number that is a piece of something: an operator, a function, a brace, a bound.
+_BEFORE = re.compile(
+    r"(?:[+×÷·⋅∙∗^_√±∓∛|]|[^\s*][ \t]*\*|\\(?!approx|to\b|Rightarrow|implies|therefore|quad|qquad|rightarrow"
+    r"|leftarrow|sim\b|[$%#&])"
+    r"[A-Za-z]{2,20}|\\pm"
+    r"|[0-9)%][ \t]*(?:\*\*|[-/x:]|or|plus|minus|times|mod|over|divided by|multiplied by|mal|durch|fois|por)"
+    r"|分[の之]|[πa-z}]/[ \t]*|\{[ \t]*-?|[-+A-Za-z0-9)]\([ \t]*|\b(?:sqrt|log|ln|sin|cos|tan|exp)"
+    r"|(?<![=\-\n])[<>≤≥≠]|≤|≥|(?:<=|>="
+    r"|!=))[ \t]*\\?[$€£¥₹]?\Z",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(
+    r"\([0-9A-Za-z][^()\n]{0,12}\)|[ \t]{0,2}(?:\^|\\(?:pi|sqrt|times|cdot|div|frac|dfrac|pm|theta|alpha|infty"
+    r"|ln|log|sin|cos|tan|mathbb|mathrm|mathcal"
+    r"|i\b|e\b)|[π√∞±∓θ⋅·∙×÷]|\*\*?[ \t]?[0-9(\\A-Za-z])|!{2}|_"
+    r"|/[ \t]?(?:[xyznkπ]\b|\\|\()|[ \t]?[-+*/][ \t]?(?:[xyznπ]\b|\\(?:pi|sqrt|frac))"
+)
+_MULTIPLE = re.compile(
+    r"\^|[ \t]{0,2}(?:(?:k|K|M|B|bn|mln|Mio|Mrd|Mia|(?i:hundred|thousand|million|billion|trillion|dozen|crore|lakh)s?"
+    r"|(?i:tausend|million(?:en)?|milliarden?|mille|milliers?|milliards?|mil|mill[oó]n(?:es)?|milh(?:ão|ões)"
+    r"|тыс|млн|млрд"
+    r"|тысяч\w{0,3}|миллион\w{0,3}|миллиард\w{0,3}|nghìn|triệu|ribu|juta))\b|[万萬亿億千百十兆만억천백割]|分の|分之)"
+)
+# 18kg and 5pm are quantities; 3x, 2pi and 5sqrt are pieces of expressions.
+_VARIABLE = re.compile(r"(?:[a-zA-Z](?<![gmshlLWVJ])|pi|ln|log|sin|cos|tan|exp|sqrt|xy|ab|i|mod)(?:[A-Z0-9]|\Z)")
+_SPACED_VARIABLE = re.compile(r"[ \t](?:[xyznkπ]\b|pi\b|mod\b|sqrt|log\b)(?![ \t]*=|[ \t]+[a-z]{3,})")
 _GROUP = re.compile(r"[0-9]{3}(?![0-9])")
 _GROUPS_BEFORE = re.compile(r"(?<![0-9.,/:^A-Za-z-])[0-9]{1,3}(?: [0-9]{3})* \Z")
 _GROUPED = re.compile(r"[0-9]{1,3}(?: [0-9]{3})+(?![0-9]).*")
-_WHOLE_BEFORE = re.compile(r"(?<![0-9.,/:^-])([0-9]{1,9}) \Z")
-# "#### 18", but not the heading "#### 1. First".
-_MARKED = re.compile(
-    r"####[ \t]*(?=[-+]?\\?[$€£¥₹]?[-+]?\.?[0-9])(?![0-9]+[.):][ \t]+\S)(?P<line>[^\n]{0,400})"
-    r"|\\boxed\{(?P<box>[^{}\n]{0,200}(?:\{[^{}\n]{0,100}\}[^{}\n]{0,100})?)\}"
+_TO = r"(?:to|bis|à|a|до|through|till|until|hasta|até|～|~|〜|到|至|から|에서|부터)"
+_WITH = r"(?:,|;|、|and|or|und|oder|et|ou|y|o|e|или|и|或|和|と|か)"
+_RANGE_BEFORE = re.compile(
+    rf"[0-9%][ \t](?:or|oder|ou|или|或)[ \t](?:[a-z][ \t]?=[ \t]?)?\Z|[0-9%][ \t]?(?:{_TO}"
+    rf"|{_WITH})[ \t]?\\?[$€£¥₹]?[-+]?\Z"
+    rf"|\b(?:between|from|zwischen|von|entre|de|между|от)\b[ \t]\S{{1,20}}[ \t](?:\w{{1,15}}[ \t])?(?:{_TO}"
+    rf"|{_WITH})[ \t]\\?[$€£¥₹]?\Z",
+    re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"[ \t]*[A-Za-z]*[ \t]*[-+*/×÷x=][ \t]*\\?[$€£¥₹]?[0-9]")
+_RANGE_AFTER = re.compile(
+    rf"[ \t]{{0,3}}(?:{_TO}(?![A-Za-z])|,(?=[ \t])|;|、|and|or|und|oder|et|ou|y|или|и|或|和"
+    rf"|-)[ \t]{{0,3}}\\?[$€£¥₹]?-?[0-9]"
+    rf"|[ \t]?\((?:or|oder|ou|o|或)\s",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"[ \t]*[A-Za-z]*[ \t]*[-+*/×÷⋅·x=][ \t]*\\?[$€£¥₹]?[0-9(\\]")
+_CLAUSE_END = re.compile(
+    r"(?<=\S)[.!?](?=\s|\Z|[\"'”’)])|[。！？]|,?\s(?:because|since|weil|car|porque|потому)\b|因为|,\s(?:not|nicht"
+    r"|und nicht)\b"
+)
+_DENIED = re.compile(r"(?:not|never|nicht|pas|no|не)\b|不是", re.IGNORECASE)
+_SUPPOSED = re.compile(r"\s(?:if|unless|wenn|falls|si|если)\s", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"\b(?:answer|antwort|réponse|respuesta|ответ)\b[^.!?\n]{0,40}\Z|(?:答案|答え|정답)[^.!?。\n]{0,20}\Z"
+    r"|\b(?:not|isn['’]t|nicht|pas|не)[ \t]\$?\Z",
+    re.IGNORECASE,
+)
+_ANY = re.compile(r"[0-9]")
+
+UNCLEAR: Final = "unclear"
+Read = Fraction | Literal["unclear"] | None
+"""A number; ``unclear`` where one was given that can't be read; None where there is none."""
 
 
-def extract_number(reply: str, *, marked_only: bool = False) -> str | None:
-    """The number that a reply gives, as ``plain_number`` spells it; None where it gives none or an unclear one."""
-    text = _ascii(reply)
-    marks = [
-        _last(match["box"]) if match["line"] is None else _first(match["line"]) for match in _MARKED.finditer(text)
-    ]
-    if marks:
-        return _spell(marks[0]) if len(set(marks)) == 1 and marks[0] is not None else None
-    last = None if marked_only else _last(text)
-    return None if last is None else _spell(last)
+def extract_number(reply: str, *, cut_off: bool = False) -> str | None:
+    """The number that a reply gives, as ``plain_number`` spells it; None where it gives none or an unclear one.
 
-
-def plain_number(text: str) -> str | None:
-    """A text that is one number and nothing else (sign, currency, percent and a full stop aside), in one spelling.
-
-    ``1,080`` and ``$1080.00`` are ``1080``; what has no finite decimal stays a fraction. None for anything else.
+    cut_off: the reply ended at its token limit: only what was announced, and surely whole, before the cut counts
     """
-    said = _ascii(text).strip().removesuffix(".").rstrip("%€$£¥₹").rstrip()
-    match = _RUN.fullmatch(said)
+    text = ascii_text(prepared(reply))
+    read = _announced(text, cut_off)
+    if read is None and not cut_off:
+        read = _lone(text)
+        read = _last(text) if read is None else read
+    return spelled(read) if isinstance(read, Fraction) else None
+
+
+def _announced(text: str, cut_off: bool) -> Read:
+    """The last announcement that holds a number; unclear where that one can't be read, or was taken back."""
+    found = announcements(text)
+    for place in reversed(range(len(found))):
+        one = found[place]
+        read = _read(one)
+        if read is None:
+            continue
+        if cut_off and not (one.closed or one.end < len(text) or _CLAUSE_END.search(one.said)):
+            return UNCLEAR
+        if retracted(text, one.end):
+            return UNCLEAR
+        before = found[place - 1] if place else None
+        if before and before.kind == "mark" and _JOINING.fullmatch(text[before.end : one.start]):
+            return read if _read(before) == read else UNCLEAR
+        return read
+    return None
+
+
+_JOINING = re.compile(rf"[$ \t,;]*{_WITH}?[$ \t,;]*")
+
+
+def _read(one: Announcement) -> Read:
+    return _marked(one.said) if one.kind == "mark" else _first(one.said)
+
+
+def _marked(said: str) -> Read:
+    """What a mark encloses: the number with its unit, or the result of a calculation; unclear for anything else."""
+    said = said.strip().strip("$").strip()
+    if "=" in said:
+        said = said.rpartition("=")[2]
+    read = _first(said)
+    return UNCLEAR if read is None else read
+
+
+def _first(said: str) -> Read:
+    """The number that an announcement leads to, before anything else that its sentence says."""
+    end = _CLAUSE_END.search(said)
+    clause = (said[: end.start()] if end else said).strip(" \t:*_")
+    if _DENIED.match(clause) or (end and end[0] == "?"):
+        return None
+    if "=" in clause:
+        clause = clause.rpartition("=")[2]
+    match = RUN.search(clause)
+    if match is None:
+        return UNCLEAR if _ANY.search(clause) and re.search(r"[\\^_√π]", clause) else None
+    if re.search(r"[\\√π]", clause[: match.start()].replace("\\$", "").replace("\\approx", "")):
+        return UNCLEAR
+    if _SUPPOSED.search(clause, match.end()):
+        return UNCLEAR
+    if _GOES_ON.match(clause, match.end()) or _GROUPED.fullmatch(clause, match.start("run")):
+        return UNCLEAR
+    if _RANGE_AFTER.match(clause, match.end()) or re.search(
+        r"\bbetween\b|\bzwischen\b|\bentre\b|между", clause[: match.start()]
+    ):
+        return UNCLEAR
+    # "3 \sqrt{2}", "18 \text{ eggs}": what is left of LaTeX behind the number belongs to it
+    if re.match(
+        r"(?:[^.,;]{0,12}?|\.)\\(?:overline|bar|dots|ldots|sqrt|pi|frac|times|cdot|pm)", clause[match.end() :]
+    ) or _unclear(clause, match):
+        return UNCLEAR
+    value = run_value(match, spaced=True)
+    return UNCLEAR if value is None else value
+
+
+def _lone(text: str) -> Read:
+    """A reply that is nothing but a number: a dash before it is its sign, even with a space."""
+    match = RUN.fullmatch(text.strip().removesuffix("."))
     if match is None or match["after"]:
         return None
-    value = _value(match)
-    return None if value is None else _spell(value)
+    value = run_value(match, spaced=True)
+    return UNCLEAR if value is None else value
 
 
-def value_of(text: str) -> Fraction | None:
-    """The exact value of a number in any spelling that ``plain_number`` reads."""
-    plain = plain_number(text)
-    return None if plain is None else Fraction(plain)
-
-
-def _ascii(text: str) -> str:
-    """Digits, signs and vulgar fractions in one spelling. Not NFKC, which turns 10² into 102."""
-    text = _VULGAR.sub(lambda match: " " + unicodedata.normalize("NFKC", match[0]).replace("\u2044", "/"), text)
-    if not text.isascii():
-        text = "".join(str(unicodedata.decimal(c, "")) or c if c.isdecimal() else c for c in text)
-        text = text.translate(_SIGNS)
-    return _CODE.sub("$", _FRAC.sub(r" \1/\2", _APART.sub(",", _EMPHASIS.sub(r"\2", text))))
-
-
-_SIGNS = str.maketrans("−－﹣‐‑–＋．，％＄²³", "------+.,%$^^")
-
-
-def _first(line: str) -> Fraction | None:
-    """The number that a marked line begins with; of a calculation its result, ``#### 3 * 6 = 18``."""
-    match = _RUN.match(line)
-    if match is None or "=" in line:
-        return _last(line)
-    unclear = (
-        _GOES_ON.match(line, match.end())
-        or _MULTIPLE.match(line, match.end("run"))
-        or _GROUPED.fullmatch(line, match.start("run"))
-    )
-    return None if unclear else _value(match)
-
-
-def _last(text: str) -> Fraction | None:
-    """The last number; None if there is none, or the last run of digits is not clearly one."""
+def _last(text: str) -> Read:
+    """The last number; unclear if the last run of digits is not clearly one."""
     last: re.Match[str] | None = None
-    for match in _RUN.finditer(text):
+    for match in RUN.finditer(text):
         if not _ORDINAL.fullmatch(match["after"]):
             last = match
-    if last is None or _MULTIPLE.match(text, last.end("run")):
+    if last is None:
         return None
-    before = text[max(0, last.start() - 40) : last.start()]
-    # A sign behind a number and a space is a subtraction, "16 - 3"; so is the operator before an unsigned one.
-    if _OPERATOR.search(before) or (last["sign"] and re.search(r"[0-9)%][ \t]*\Z", before)):
-        return None
+    before = text[max(0, last.start() - 60) : last.start()]
+    # A sign behind a number and a space is a subtraction, "16 - 3".
+    if _unclear(text, last) or _RANGE_BEFORE.search(before) or (last["sign"] and re.search(r"[0-9)%][ \t]*\Z", before)):
+        return UNCLEAR
+    # "not 5", "5?"; and what stands behind the word answer was no announcement: denied, supposed or asked
+    if _REFUSED.search(before) or re.match(r"[^\W\d]{0,12}[ \t]?\?", text[last.end("run") : last.end("run") + 16]):
+        return UNCLEAR
     # "1 000" is a thousand to some and two numbers to others.
     if not last["sign"] and _GROUP.match(last["run"]) and _GROUPS_BEFORE.search(before):
-        return None
-    value = _value(last)
-    whole = _WHOLE_BEFORE.search(before) if value is not None and not last["sign"] else None
-    if whole and value is not None and _FRACTION.fullmatch(last["run"]) and 0 < value < 1:
-        return int(whole[1]) + value
-    return value
+        return UNCLEAR
+    # "- 5" at the beginning of a line is an item of a list, behind anything else a minus
+    line = before.rpartition("\n")[2]
+    value = run_value(last, spaced=bool(re.search(r"[=:≈]\s?\$?\Z", line)))
+    return UNCLEAR if value is None else value
 
 
-def _value(match: re.Match[str]) -> Fraction | None:
-    run = match["run"]
-    sign = (match["sign"] or "").strip() + (match["inner"] or "")
-    # "- 5" begins a list's line, or follows a dash.
-    negative = sign == "-" and not (match["sign"] or "").endswith((" ", "\n", "\t"))
-    if len(run) > _LONGEST or len(sign) > 1:
-        return None
-    if fraction := _FRACTION.fullmatch(run):
-        value = Fraction(int(fraction[1]), int(fraction[2])) if int(fraction[2]) else None
-    elif _PLAIN.fullmatch(run):
-        value = Fraction(Decimal(run.replace(",", "")))
-    else:
-        return None
-    return -value if negative and value is not None else value
-
-
-def _spell(value: Fraction) -> str:
-    rest = value.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    if rest != 1:
-        return str(value)
-    places = 0
-    while value.denominator != 1 and (value * 10**places).denominator != 1:
-        places += 1
-    digits = str(abs(value.numerator * 10**places // value.denominator)).rjust(places + 1, "0")
-    spelled = f"{digits[:-places]}.{digits[-places:]}" if places else digits
-    return f"-{spelled}" if value < 0 else spelled
+def _unclear(text: str, match: re.Match[str]) -> bool:
+    """Whether a run is a piece of an expression, or a multiple."""
+    before = text[max(0, match.start() - 40) : match.start()]
+    after = text[match.end("run") : match.end("run") + 40]
+    return bool(
+        _BEFORE.search(before)
+        or _MULTIPLE.match(after)
+        or _AFTER.match(after)
+        or _SPACED_VARIABLE.match(after)
+        or (match["after"] and (_VARIABLE.fullmatch(match["after"]) or _AFTER.match(text, match.end())))
+    )

@@ -6,7 +6,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from evaluation.extraction.choices import extract_choice, normalise
+from evaluation.extraction.announcements import announcements, prepared
+from evaluation.extraction.choices import extract_choice
+from evaluation.extraction.options import normalise
 from evaluation.items import LETTERS, Item
 
 # Answers that are one of two words, where the question lists no options.
@@ -14,45 +16,41 @@ PAIRS = (("yes", "no"), ("true", "false"), ("valid", "invalid"))
 
 _LABELLED = re.compile(r"^[ \t]*\(([A-Z])\)[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 _DASHED = re.compile(r"^[ \t]*-[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
-# Zero-width after the phrase, so that a second announcement in the same line is found too.
-_ANNOUNCED = re.compile(
-    r"\banswer(?:[*_]{0,2}[ \t]?:[*_]{0,2}|[ \t]is[ \t]?:?(?![ \t]{0,9}not\b))(?=[ \t]{0,9}(?P<said>[^\n]{0,600}))"
-    r"|\\boxed\{(?:\\text\{)?(?P<box>[^{}\n]{0,400})\}",
-    re.IGNORECASE,
-)
 # A full stop ends the answer when a sentence follows, but not behind an abbreviation: "St. Paul".
 _SENTENCE_END = re.compile(r"(?<=[^\W_]{4})[.!]\s+(?=[A-Z])|(?<=[\"')\]*`])[.!]\s+(?=[A-Z])")
 _LIST_MARK = re.compile(r"^[ \t]*(?:\d{1,3}[.)]|[-*•])[ \t]+", re.MULTILINE)
 _LEAD = re.compile(r"^(?:output|result|sorted(?: [a-z]+){0,2})\s*:\s*", re.IGNORECASE)
 _MOST_WORDS = 3
+_SUPPOSED = re.compile(r"\b(?:if|whether|suppose|assume|unless|wenn|falls|si|если)\b[^.!?\n]*\Z", re.IGNORECASE)
 
 
-def extract_label(reply: str, question: str) -> str | None:
+def extract_label(reply: str, question: str, *, cut_off: bool = False) -> str | None:
     """The label, ``(B)``, of the option of the question's list that the reply names; None for none or several."""
     listed = _LABELLED.findall(question.rpartition("Options:")[2])
     if [label for label, _ in listed] == list(LETTERS[: len(listed)]) and listed:
-        letter = extract_choice(reply, [text for _, text in listed])
+        letter = extract_choice(reply, [text for _, text in listed], cut_off=cut_off)
     else:
-        letter = extract_choice(reply, [""] * len(LETTERS))
+        letter = extract_choice(reply, [""] * len(LETTERS), cut_off=cut_off)
     return f"({letter})" if letter else None
 
 
-def extract_words(reply: str, item: Item) -> str | None:
+def extract_words(reply: str, item: Item, *, cut_off: bool = False) -> str | None:
     """The answer that a reply gives in words; None where it gives none, or two different ones.
 
     Where only certain words can be the answer (the question lists them, or it is yes or no), the one that the reply
-    names. Else what follows ``answer:`` or ``the answer is``, else a reply of one line or a list.
+    names. Else what the last announcement says, else a reply of one line or a list. cut_off: announced ones only.
     """
-    said = unicodedata.normalize("NFKC", reply).strip()
+    said = _undressed(unicodedata.normalize("NFKC", prepared(reply)))
     members = _members(item)
     if members:
-        found = set(_named(said, members))
+        found = set(_named(said, members, cut_off))
         return found.pop() if len(found) == 1 else None
-    announced = [_trimmed(text, item.question) for text in dict.fromkeys(_announcements(said))]
-    different = {_bare(text): text for text in announced if _bare(text)}
-    if different:
-        return next(iter(different.values())) if len(different) == 1 else None
-    return _plain(said)
+    announced = [
+        text for text in (_trimmed(text, item.question) for text in _announcements(said, cut_off)) if _bare(text)
+    ]
+    if announced:
+        return announced[-1]
+    return None if cut_off else _plain(said)
 
 
 def same_words(said: str, answer: str) -> bool:
@@ -70,38 +68,56 @@ def _members(item: Item) -> Sequence[str]:
     return [word.capitalize() for word in pair] if item.answer[:1].isupper() else pair
 
 
-def _named(said: str, members: Sequence[str]) -> Iterator[str]:
+def _named(said: str, members: Sequence[str], cut_off: bool) -> Iterator[str]:
     """Every member that the reply gives as its answer. A single word in passing ("a valid point") is not one."""
     one = "|".join(re.escape(member) for member in sorted(members, key=len, reverse=True))
     exact = {normalise(member): member for member in members}
-    whole = re.compile(rf"[\s\"'`*(\[-]*({one})(?![\w'-])", re.IGNORECASE)
-    announced = []
-    for text in _announcements(said):
+    whole = re.compile(
+        rf"[\s\"'`*(\[“„«-]*(?:(?:clearly|definitely|probably|that it is|therefore)\s)?({one})(?![\w'-])", re.IGNORECASE
+    )
+    last: list[str] = []
+    for text in _announcements(said, cut_off):
         match = whole.match(text)
         if match:
-            announced.append(match[1])
-            announced += re.findall(rf"^\s*(?:or|and|/|,)\s*({one})(?![\w'-])", text[match.end() :], re.IGNORECASE)
+            rest = text[match.end() :]
+            last = [match[1], *re.findall(rf"^[\s,(]*(?:or|and|/|,)\s*({one})(?![\w'-])", rest, re.IGNORECASE)]
+    if last or cut_off:
+        yield from (exact[normalise(text)] for text in last)
+        return
     bare = [normalise(line) for line in _LIST_MARK.sub("", said).split("\n")]
-    lines = [line for line in bare if line in exact]
-    lead = re.match(rf"[\s\"'`*(\[]*({one})(?=[\"'`*)\]]*(?:[.,;:!\n]|\s+(?:or|and)\s|\s*$))", said, re.IGNORECASE)
-    found = [*announced, *lines, *([lead[1]] if lead else [])]
+    found = [line for line in bare if line in exact]
+    lead = re.match(rf"[\s\"'`*(\[“„«]*({one})(?=[\"'`*)\]”»]*(?:[.,;:!\n]|\s+(?:or|and)\s|\s*$))", said, re.IGNORECASE)
     if lead:
-        found += re.findall(rf"^\W*(?:or|and)\s+({one})(?![\w'-])", said[lead.end() :], re.IGNORECASE)
-    if not announced:
-        # "is valid", "are valid or invalid", "= True", "evaluates to True"; "is not valid" is neither.
-        stated = (
-            rf"(?:\b(?:is|are|be|to)\s+(?:also\s+|deductively\s+)?|=\s*)\**({one})(?![\w'-])(?:\**\s+or\s+({one})\b)?"
+        found += [lead[1], *re.findall(rf"^\W*(?:or|and)\s+({one})(?![\w'-])", said[lead.end() :], re.IGNORECASE)]
+    # "is valid", "are valid or invalid", "= True", "evaluates to True"; "is not valid" is neither.
+    stated = rf"(?:\b(?:is|are|be|to)\s+(?:also\s+|deductively\s+)?|=\s*)\**({one})(?![\w'-])(?:\**\s+or\s+({one})\b)?"
+    for pair in re.finditer(stated, said, re.IGNORECASE):
+        if not _SUPPOSED.search(said[max(0, pair.start() - 60) : pair.start()]):
+            found += [word for word in pair.groups() if word]
+    yield from (exact[normalise(text)] for text in found)
+
+
+def _announcements(said: str, cut_off: bool) -> Iterator[str]:
+    """What the reply's announcements say. cut_off: not what the cut may have broken off."""
+    for one in announcements(said):
+        whole = (
+            one.closed
+            or one.end < len(said)
+            or _SENTENCE_END.search(one.said)
+            or one.said.rstrip().endswith((".", "!"))
         )
-        found += [word for pair in re.findall(stated, said, re.IGNORECASE) for word in pair if word]
-    for text in found:
-        yield exact[normalise(text)]
+        text = one.said.strip().strip(" *_")
+        if text.strip(" *_:.\"'") and not (cut_off and not whole):
+            yield re.sub(r"^(?:not\b.*|:)", "", text, flags=re.IGNORECASE).strip()
 
 
-def _announcements(said: str) -> Iterator[str]:
-    for match in _ANNOUNCED.finditer(said):
-        text = match["said"] if match["said"] is not None else match["box"]
-        if text.strip(" *_:."):
-            yield text.strip()
+def _undressed(text: str) -> str:
+    """Without LaTeX's wrappers of words and without dollar signs around them."""
+    return re.sub(
+        r"\$([^$\n0-9]{1,80})\$",
+        r"\1",
+        re.sub(r"\\(?:text(?:bf|rm|it)?|mathrm|mathbf)\s?\{([^{}\n]{0,300})\}", r"\1", text),
+    )
 
 
 def _trimmed(text: str, question: str) -> str:
@@ -120,6 +136,9 @@ def _plain(said: str) -> str | None:
     if not lines:
         return None
     if len(lines) == 1:
+        # an announcement that is none: denied, supposed, asked
+        if re.search(r"\b(?:answer|antwort|réponse|respuesta|ответ)\b", lines[0], re.IGNORECASE):
+            return None
         return _LEAD.sub("", lines[0]) or None
     short = all(len(_bare(line).split()) <= _MOST_WORDS for line in lines)
     return "\n".join(lines) if short else None

@@ -30,7 +30,7 @@ ValueT = TypeVar("ValueT")
 # What a spreadsheet program may take for the beginning of a formula (OWASP, CSV injection), full-width forms included.
 
 
-class Row(NamedTuple):
+class SheetRow(NamedTuple):
     """A row of a filled sheet. name: its id; cells: by column, without white space around them"""
 
     place: Place
@@ -164,7 +164,7 @@ def read_columns(
 
 def read_sheet(
     path: Path, ids: Collection[str], *needed: str, column: str = "id", of: str = "the key"
-) -> tuple[list[str], list[Row]]:
+) -> tuple[list[str], list[SheetRow]]:
     """Header and rows of a filled sheet, each with another id out of ``ids``, which stands in ``column``.
 
     ValueError as of ``read_table``, and for an id that is unknown (to ``of``) or stands twice.
@@ -179,7 +179,7 @@ def read_sheet(
         if name in seen:
             raise place.error(f"the {_noun(column)} {name!r} is repeated; it stands at {seen[name]} already", column)
         seen[name] = place
-        rows.append(Row(place, name, cells))
+        rows.append(SheetRow(place, name, cells))
     return header, rows
 
 

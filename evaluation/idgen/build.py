@@ -59,7 +59,7 @@ class IDGen:
     """
 
     name: ClassVar[str] = "idgen"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     seeds: ClassVar[bool] = True
     Options: ClassVar[type[ProtocolOptions]] = IDGenOptions
     rehearsal: ClassVar[Sequence[Mapping[str, str]]] = REHEARSAL
@@ -165,8 +165,9 @@ class IDGen:
 def _item(record: Mapping[str, Any], draft: Mapping[str, Any]) -> Item:
     """A kept draft. The number a mathematical reference arrives at is the item's key, where it states one."""
     chosen = draft["reference"]
-    text = "" if chosen is None else chosen["answers"][chosen["chosen"]]["text"]
-    number = extract_number(text) if text and record["class"] == "math" else None
+    answer: Mapping[str, Any] = {"text": "", "cut": False} if chosen is None else chosen["answers"][chosen["chosen"]]
+    text = answer["text"]
+    number = extract_number(text, cut_off=answer["cut"]) if text and record["class"] == "math" else None
     return make_item(
         benchmark="idgen",
         split="",

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from evaluation.asking.form import whole
 from evaluation.asking.turns import CANDIDATE_PLAIN, converse, reply_counts, shown_references
 from evaluation.asking.verdict import JudgeOptions, Value, VerdictForm, judge
 from evaluation.idgen import shown as said
@@ -39,7 +40,8 @@ def score_form(max_score: int) -> VerdictForm:
         for match in _LINE.finditer(text):
             number, scale = match.groups()
             # a number out of another scale, or with decimals, is stated and no score
-            found.add(int(number) if number.isdigit() and scale in (None, str(max_score)) else match.group())
+            value = whole(number) if scale in (None, str(max_score)) else None
+            found.add(match.group() if value is None else value)
         return found
 
     return VerdictForm(key="score", values=tuple(range(max_score + 1)), stated=stated)

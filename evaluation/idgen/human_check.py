@@ -55,7 +55,8 @@ def references_sheet(
         for text in order:
             name = f"a{len(chosen) + 1:04d}"
             chosen[name] = _shown(item.question, text)
-            row = {"id": name, "kind": "references", "item_id": item.id, "text": text}
+            cut = any(answer.get("cut", False) for answer in found["answers"] if answer["text"] == text)
+            row = {"id": name, "kind": "references", "item_id": item.id, "text": text, "cut": cut}
             key.append({**row, "roles": texts[text], "chosen": text == best})
     return chosen, key
 
@@ -133,7 +134,7 @@ def checked_items(items: Sequence[Item], key: Sequence[Key], ratings: Ratings) -
             kept.append(item)
         elif right:
             counts["replaced"] += 1
-            kept.append(_with_reference(item, right[0]["text"]))
+            kept.append(_with_reference(item, right[0]["text"], right[0].get("cut", False)))
         else:
             counts["dropped"] += 1
     return kept, counts
@@ -157,12 +158,12 @@ def majority(name: str, ratings: Ratings) -> bool | None:
     return None if not given else 2 * sum(given) > len(given)
 
 
-def _with_reference(item: Item, text: str) -> Item:
+def _with_reference(item: Item, text: str, cut: bool) -> Item:
     """The key goes with the reference it was read from."""
     from evaluation.extraction.numbers import extract_number
     from evaluation.items import make_item
 
-    number = extract_number(text) if item.form == "number" else None
+    number = extract_number(text, cut_off=cut) if item.form == "number" else None
     made = make_item(
         benchmark=item.benchmark,
         split=item.split,

@@ -32,7 +32,9 @@ def build(record: Mapping[str, Any]) -> list[Block]:
             ]
         reference = draft["reference"] or {"answers": []}
         for place, answer in enumerate(reference["answers"]):
-            found.append(say("reference", answer, "chosen" if place == reference["chosen"] else ""))
+            total = "" if answer.get("total") is None else f"; {answer['total']} points"
+            chosen = "; chosen" if place == reference["chosen"] else ""
+            found.append(say(answer["role"], answer["text"], f"reference answer{total}{chosen}"))
         kept = f"turned down at {draft['step']}: {draft['reason']}" if draft["step"] else "kept"
         found.append(say("end", kept, f"passed {passed}"))
     return found

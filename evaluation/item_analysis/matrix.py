@@ -151,7 +151,7 @@ def score_field(record: Mapping[str, Any]) -> tuple[str, float] | None:
         return "score", 10.0
     if "rounds" in record and "scores" in record:
         return "scores.paper", 1.0
-    if isinstance(record.get("correct"), bool):
+    if "correct" in record and isinstance(record["correct"], bool | None):  # None: this item has no result
         return "correct", 1.0
     return None
 

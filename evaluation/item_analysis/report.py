@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from evaluation.item_analysis import classical, irt
-from evaluation.item_analysis.classical import CUTS, LABELS, check_cuts, distribution, label
+from evaluation.item_analysis.classical import CUTS, LABELS, check_cuts, distribution, label, sure_label
 from evaluation.item_analysis.matrix import Matrix, Scores
 from evaluation.item_analysis.set_level import PUBLISHED, compare, set_level
 from evaluation.item_analysis.short_form import short_form
+from evaluation.statistics import percentile_interval
 
 THETA = np.linspace(-4.0, 4.0, 81)
 _DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ItemAnalysisSettings:
     """fraction: of candidates in the high group, and in the low one; cuts: between the four labels
     short: items of the short form (None: none is sought); fit: whether the two-parameter model is fitted
     """
@@ -47,21 +48,27 @@ class Analysis:
 
 def analyse(
     matrix: Matrix,
-    settings: Settings,
+    settings: ItemAnalysisSettings,
     *,
     groups: Mapping[str, str] | None = None,
     marked: Mapping[str, str] | None = None,
+    against: Matrix | None = None,
 ) -> Analysis:
     """The analysis of a matrix.
 
     groups: what an item belongs to (the generator that wrote it, its category): labels are counted by it, too
     marked: candidates whose row needs a word beside it, e.g. for it sat an exam of its own making
+    against: another exam of the same candidates, with which it is compared as a whole
     """
-    figures = classical.analyse(matrix, fraction=settings.fraction, resamples=settings.resamples, seed=settings.seed)
+    figures = classical.analyse(
+        matrix, fraction=settings.fraction, resamples=settings.resamples, seed=settings.seed, permute=True
+    )
     enough = int((~np.isnan(matrix.scores)).any(axis=1).sum()) >= 2
     fitted = irt.fit(matrix) if settings.fit and enough else None
     form = short_form(matrix, settings.short, seed=settings.seed) if settings.short is not None else None
-    labels = [label(value, settings.cuts) for value in figures.discrimination.tolist()]
+    points = [label(value, settings.cuts) for value in figures.discrimination.tolist()]
+    bounds = zip(figures.interval_low.tolist(), figures.interval_high.tolist(), strict=True)
+    labels = [sure_label(low, high, settings.cuts) for low, high in bounds]
     rows = []
     for j, item in enumerate(matrix.items):
         index = labels[j]
@@ -74,6 +81,7 @@ def analyse(
                 **{name: _plain(getattr(figures, name)[j]) for name in _FLOATS},
                 "label": index,
                 "label_name": None if index is None else LABELS[index],
+                "label_of_the_index": points[j],
                 "negative": bool(figures.discrimination[j] < 0),
                 "slope": None if fitted is None else _plain(fitted.slopes[j]),
                 "location": None if fitted is None else _plain(fitted.difficulties[j]),
@@ -94,6 +102,8 @@ def analyse(
         "negative": int((known < 0).sum()),
         "cuts": list(settings.cuts),
         "labels": distribution(labels),
+        "labels_of_the_index": distribution(points),
+        "by_chance": _chance(figures),
         "set": set_level(matrix, seed=settings.seed).to_json(),
         "published": PUBLISHED,
         "short_form": None
@@ -114,6 +124,8 @@ def analyse(
         metrics["marked"] = dict(marked)
     if groups is not None:
         metrics["by"] = by_group(rows)
+    if against is not None:
+        metrics["against"] = beside(matrix, against, fraction=settings.fraction, seed=settings.seed)
     return Analysis(rows=rows, metrics=metrics, curves={} if fitted is None else _curves(matrix, fitted))
 
 
@@ -124,16 +136,18 @@ def beside(matrix: Matrix, other: Matrix, *, fraction: float, seed: int) -> dict
 
 
 def by_group(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The labels of what each group (generator) made, counted: how IDGen compares generators."""
+    """The labels of what each group (generator) made, counted. ``shares`` are of the index's own labels, whatever its
+    interval: how IDGen compares generators."""
     found: dict[str, Any] = {}
     for name in sorted({row["group_name"] for row in rows}):
         part = [row for row in rows if row["group_name"] == name]
         values = [row["discrimination"] for row in part if row["discrimination"] is not None]
-        counts = distribution([row["label"] for row in part])
+        counts = distribution([row["label_of_the_index"] for row in part])
         found[name] = {
             "items": len(part),
             "discrimination_mean": float(np.mean(values)) if values else None,
-            "labels": counts,
+            "labels": distribution([row["label"] for row in part]),
+            "labels_of_the_index": counts,
             "shares": {key: count / len(part) for key, count in counts.items()},
         }
     return found
@@ -184,6 +198,22 @@ def _warnings(matrix: Matrix, sizes: list[int], fitted: bool) -> list[str]:
     if empty.any():
         found.append(f"without any score: {', '.join(np.array(matrix.candidates)[empty].tolist())}")
     return found
+
+
+def _chance(figures: classical.Classical) -> dict[str, Any] | None:
+    """The mean discrimination that noise gives: mean and 95% of the permutations, and the share of them that reach the
+    set's own, which is its p-value."""
+    known = figures.by_chance[~np.isnan(figures.by_chance)]
+    own = _mean(figures.discrimination)
+    if not len(known) or math.isnan(own):
+        return None
+    low, high = percentile_interval(known) or (math.nan, math.nan)
+    return {
+        "mean": _plain(known.mean()),
+        "interval": [_plain(low), _plain(high)],
+        "p_value": float((1 + (known >= own - 1e-12).sum()) / (1 + len(known))),
+        "permutations": len(known),
+    }
 
 
 def _mean(values: Scores) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.item_analysis.matrix import Matrix
+from evaluation.statistics import Interval, percentile_interval
 
 PUBLISHED = {"mean": 51.92, "variance": 10.06, "models": 5, "earlier_sets": {"mean_above": 67, "variance_below": 3.2}}
 RESAMPLES = 2_000
@@ -77,7 +78,7 @@ def set_level(matrix: Matrix, *, seed: int = 0, resamples: int = RESAMPLES) -> S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class SetDifference:
     """Set a minus set b, each with its 95% bootstrap interval (items of both sets resampled independently).
 
     variance: of the candidates' means (0-100 scale, ddof 1); discrimination: mean over items; separability: a point
@@ -104,7 +105,7 @@ class Comparison:
         }
 
 
-def compare(a: Matrix, b: Matrix, *, fraction: float, seed: int = 0, resamples: int = RESAMPLES) -> Comparison:
+def compare(a: Matrix, b: Matrix, *, fraction: float, seed: int = 0, resamples: int = RESAMPLES) -> SetDifference:
     """Whether set a separates the same candidates better than set b. ValueError unless both have the same candidates.
 
     Where the two sets' max_score differ, all figures are on a scale of their own (0-100, or shares of the maximum).
@@ -130,7 +131,7 @@ def compare(a: Matrix, b: Matrix, *, fraction: float, seed: int = 0, resamples: 
         for values in known
     ]
     both = all(len(values) for values in known)
-    return Comparison(
+    return SetDifference(
         candidates=len(scored),
         variance=_minus(one.variance, other.variance),
         variance_interval=_bounds(spread[0] - spread[1]) if spread[0] is not None and spread[1] is not None else None,
@@ -160,8 +161,7 @@ def _excludes_zero(differences: Array) -> bool:
 
 
 def _bounds(values: Array) -> tuple[float, float]:
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
+    return percentile_interval(values) or Interval(np.nan, np.nan)
 
 
 def _minus(a: float | None, b: float | None) -> float | None:

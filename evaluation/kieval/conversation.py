@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.items import Item
-from evaluation.kieval.prompts import Turn
+from evaluation.kieval.prompts import Round
 from serving.records import Ask, Completion, Yielded
 
 
@@ -26,7 +26,7 @@ class Conversation:
 
     item: Item
     first_answer: str = ""
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[Round] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     tokens: dict[str, dict[str, int]] = field(default_factory=dict)
 

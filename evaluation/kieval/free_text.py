@@ -14,7 +14,7 @@ import re
 from typing import Final
 
 from evaluation.asking.form import objects_in
-from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, Verdict, verdict_of
+from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, RoundVerdict, verdict_of
 from evaluation.templates import one_line, well_formed
 
 COMMENT_LIMIT: Final = 400
@@ -50,11 +50,15 @@ class _Ambiguous(Exception):
     """Free text that says two things."""
 
 
-def parse_free(text: str) -> Verdict | None:
+def parse_free(text: str, *, cut: bool = False) -> RoundVerdict | None:
     """The verdict, or None where there is none or more than one. It needs an overall score; an aspect without one is
-    None, and without a decision the interview goes on."""
+    None, and without a decision the interview goes on. cut: the word that max_tokens broke off in does not count."""
     lines = [line for line in well_formed(text).splitlines() if not _QUOTED.match(line)]
-    said, rest = objects_in("\n".join(lines), verdict_of, inside=True)
+    own = "\n".join(lines)
+    try:
+        said, rest = objects_in(re.sub(r"[^\s{}]+\Z", "", own) if cut else own, verdict_of, inside=True)
+    except ValueError:
+        return None
     embedded = [verdict for place, verdict in enumerate(said) if verdict not in said[:place]]
     sections = _sections("".join(rest))
     try:
@@ -68,7 +72,7 @@ def parse_free(text: str) -> Verdict | None:
         return embedded[0] if agree and stop in (None, embedded[0].stop) else None
     if overall is None:
         return None
-    return Verdict(
+    return RoundVerdict(
         overall=overall,
         comment=_comment(sections["overall"]),
         scores=scores,

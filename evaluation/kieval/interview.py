@@ -88,7 +88,7 @@ class KIEval:
             if reply is None:
                 stop_reason = "context"
                 break
-            turn = prompts.Turn(question=question, reply=reply)
+            turn = prompts.Round(question=question, reply=reply)
             turns.append(turn)
             fits = yield from judge(conversation, options, seed=self.seed, step=f"kieval/verdict/{len(turns)}")
             if not fits:
@@ -96,7 +96,7 @@ class KIEval:
             elif turn.verdict is not None and turn.verdict.stop and options.early_stop:
                 stop_reason = turn.verdict.reason if turn.verdict.reason != "none" else "unstated"
 
-        return self._record(conversation, stop_reason)
+        return self._record(conversation, stop_reason, read_answer(item, first))
 
     def _question(self, conversation: Conversation) -> Generator[Yielded, Any, str | None]:
         """The interactor's next question; None where it doesn't fit."""
@@ -111,7 +111,7 @@ class KIEval:
 
     def _reply(self, conversation: Conversation, question: str) -> Generator[Yielded, Any, str | None]:
         """The candidate's reply to a question; None where it doesn't fit."""
-        turns = [*conversation.turns, prompts.Turn(question=question)]
+        turns = [*conversation.turns, prompts.Round(question=question)]
 
         def make(dropped: int) -> list[Ask]:
             how = self.options.candidate_format
@@ -125,7 +125,7 @@ class KIEval:
         (completion,) = yield from conversation.ask(role, make, droppable=droppable)
         return None if completion.finish_reason == "context" else completion.text.strip()
 
-    def _record(self, conversation: Conversation, stop_reason: str) -> Record:
+    def _record(self, conversation: Conversation, stop_reason: str, first_answer: Mapping[str, Any]) -> Record:
         item, turns = conversation.item, conversation.turns
         verdicts = [turn.verdict for turn in turns]
         stop_round = next((i for i, verdict in enumerate(verdicts) if verdict is not None and verdict.stop), None)
@@ -143,7 +143,7 @@ class KIEval:
         return {
             "item_id": item.id,
             "subject": item.subject,
-            "first_answer": read_answer(item, conversation.first_answer),
+            "first_answer": first_answer,
             "rounds": [
                 {
                     "question": turn.question,

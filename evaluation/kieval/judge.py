@@ -12,12 +12,14 @@ from evaluation.asking.until_read import ask_until_read
 from evaluation.kieval import prompts as prompts
 from evaluation.kieval.conversation import Conversation
 from evaluation.kieval.free_text import parse_free
-from evaluation.kieval.options import JudgeOptions
-from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, Verdict, parse_structured, verdict_schema
+from evaluation.kieval.options import RoundJudgeOptions
+from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, RoundVerdict, parse_structured, verdict_schema
 from serving.records import Prompt, Yielded
 
 
-def judge(conversation: Conversation, options: JudgeOptions, *, seed: int, step: str) -> Generator[Yielded, Any, bool]:
+def judge(
+    conversation: Conversation, options: RoundJudgeOptions, *, seed: int, step: str
+) -> Generator[Yielded, Any, bool]:
     """Fills the last turn's verdict (the majority of the votes) and what it took; whether the prompt found room.
 
     A vote that doesn't parse is asked again, each time with a seed of its own.
@@ -26,8 +28,12 @@ def judge(conversation: Conversation, options: JudgeOptions, *, seed: int, step:
     """
     votes = options.votes
     structured = options.verdict == "structured"
-    form: Form[Verdict] = Form(
-        read=lambda completion: (parse_structured if structured else parse_free)(completion.text),
+    form: Form[RoundVerdict] = Form(
+        read=lambda completion: (
+            parse_structured(completion.text)
+            if structured
+            else parse_free(completion.text, cut=completion.finish_reason == "length")
+        ),
         max_tokens=options.verdict_tokens(),
         schema=verdict_schema(options.comment_length) if structured else None,
     )
@@ -69,7 +75,7 @@ def judge(conversation: Conversation, options: JudgeOptions, *, seed: int, step:
     return all(reading.status != "context" for reading in readings)
 
 
-def majority(verdicts: Sequence[Verdict]) -> Verdict | None:
+def majority(verdicts: Sequence[RoundVerdict]) -> RoundVerdict | None:
     """One verdict out of several, None out of none.
 
     Every score is the median of those given; of an even number the lower of the middle two, so that doubt lowers a
@@ -85,7 +91,7 @@ def majority(verdicts: Sequence[Verdict]) -> Verdict | None:
     stopping = [verdict for verdict in verdicts if verdict.stop]
     stop = 2 * len(stopping) > len(verdicts)
     reasons = Counter(verdict.reason for verdict in stopping if verdict.reason != "none")
-    return Verdict(
+    return RoundVerdict(
         overall=overall,
         comment=spokesman.comment,
         scores={name: median_low(scores) if scores else None for name, scores in given.items()},  # type: ignore[type-var]

@@ -20,7 +20,7 @@ class OpeningOptions(ProtocolOptions):
     candidate_format: Literal["chat", "plain"] = "chat"
 
 
-class JudgeOptions(ProtocolOptions):
+class RoundJudgeOptions(ProtocolOptions):
     """retries: further attempts at a verdict that doesn't parse, sampled at temperature 0.7; the first is greedy
     verdict: ``structured`` (JSON enforced by a grammar) or ``free`` (text, read leniently)
     comment_length: characters of each comment in a structured verdict; 24 suits very small models
@@ -41,7 +41,7 @@ class JudgeOptions(ProtocolOptions):
     overflow: Literal["drop_oldest", "stop"] = "drop_oldest"
 
     @model_validator(mode="after")
-    def _room_for_a_verdict(self) -> JudgeOptions:
+    def _room_for_a_verdict(self) -> RoundJudgeOptions:
         if self.verdict == "structured":
             needed = verdict_tokens(self.comment_length)
             check_room(self.evaluator_tokens, needed, f"comments of {self.comment_length}")
@@ -53,7 +53,7 @@ class JudgeOptions(ProtocolOptions):
         return self.evaluator_tokens or needed
 
 
-class KIEvalOptions(JudgeOptions, OpeningOptions):
+class KIEvalOptions(RoundJudgeOptions, OpeningOptions):
     """Those of the opening and of the judge, and
     rounds: n, the follow-up questions allowed (paper: 5)
     interactor_tokens: max_tokens of a question

@@ -29,7 +29,7 @@ class Prefilter:
     """
 
     name: ClassVar[str] = "prefilter"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("evaluator",)
     Options: ClassVar[type[ProtocolOptions]] = OpeningOptions
 
@@ -46,7 +46,7 @@ class Prefilter:
 
     def _ask(self, item: Item) -> Dialogue[Record]:
         completion: Completion = yield opening(item, self.options, role="evaluator")
-        return {"item_id": item.id, **read_answer(item, completion.text.strip())}
+        return {"item_id": item.id, **read_answer(item, completion)}
 
     def summarise(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """``right``, ``wrong`` and ``unparsable`` of ``n``, and ``accuracy`` = right / n with Wilson's interval."""

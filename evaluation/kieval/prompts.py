@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from evaluation.extraction import extract_answer, is_right
+from evaluation.extraction import answer_of, is_right
 from evaluation.formats import chat_question, options_block, question_block
 from evaluation.items import Item
 from evaluation.kieval import prompts as prompts
 from evaluation.kieval.options import OpeningOptions
-from evaluation.kieval.verdict import ASPECTS, Verdict
+from evaluation.kieval.verdict import ASPECTS, RoundVerdict
 from evaluation.templates import one_line, prompt_hash, quote, render, well_formed, without_labels
-from serving.records import Ask, Message, Prompt, Sampling
+from serving.records import Ask, Completion, Message, Prompt, Sampling
 
 CANDIDATE_SYSTEM = "kieval_candidate_system.jinja"
 CANDIDATE_PLAIN = "kieval_candidate_plain.jinja"
@@ -35,7 +35,7 @@ PLAIN_STOPS = tuple(f"\n{label}:" for label in PLAIN_LABELS)
 
 
 @dataclass(slots=True)
-class Turn:
+class Round:
     """One round.
 
     verdict: the evaluator's, None where it is missing
@@ -45,7 +45,7 @@ class Turn:
 
     question: str
     reply: str = ""
-    verdict: Verdict | None = None
+    verdict: RoundVerdict | None = None
     attempts: int = 0
     votes: list[dict[str, Any]] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Turn:
 def candidate(
     item: Item,
     first_answer: str | None,
-    turns: Sequence[Turn],
+    turns: Sequence[Round],
     how: Literal["chat", "plain"] = "chat",
     *,
     dropped: int = 0,
@@ -85,7 +85,7 @@ def candidate(
     return tuple(messages)
 
 
-def interactor(item: Item, first_answer: str, turns: Sequence[Turn], limit: int, *, dropped: int = 0) -> Prompt:
+def interactor(item: Item, first_answer: str, turns: Sequence[Round], limit: int, *, dropped: int = 0) -> Prompt:
     """The demand for the next question. ``limit``: characters kept of each quoted text."""
     key = f"{item.answer}. {item.answer_text}" if item.choices else item.answer
     text = render(
@@ -104,7 +104,7 @@ def interactor(item: Item, first_answer: str, turns: Sequence[Turn], limit: int,
 def evaluator(
     item: Item,
     first_answer: str,
-    turns: Sequence[Turn],
+    turns: Sequence[Round],
     limit: int,
     *,
     comment_length: int | None,
@@ -142,7 +142,7 @@ def _quoted_item(item: Item) -> str:
     return quote("\n".join(parts))
 
 
-def _verdict_lines(verdict: Verdict | None) -> str:
+def _verdict_lines(verdict: RoundVerdict | None) -> str:
     """An earlier verdict in two lines; its comment is quoted too, for it may repeat what the candidate wrote."""
     if verdict is None:
         return "none could be read"
@@ -162,9 +162,10 @@ def opening(item: Item, options: OpeningOptions, role: str = "candidate") -> Ask
     return ask_as_candidate(prompts.candidate(item, None, [], options.candidate_format), options, role)
 
 
-def read_answer(item: Item, text: str) -> dict[str, Any]:
+def read_answer(item: Item, completion: Completion) -> dict[str, Any]:
     """``{"text", "letter", "correct"}``: ``letter`` is None for an open question or where none can be read, ``correct``
     is None where the answer can't be read, or there is no key to compare it with."""
-    said = extract_answer(text, item)
+    text = completion.text.strip()
+    said = answer_of(completion, item)
     correct = is_right(said, item) if said is not None and item.answer.strip() else None
     return {"text": text, "letter": said if item.choices else None, "correct": correct}

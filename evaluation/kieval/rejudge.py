@@ -18,7 +18,7 @@ from evaluation.items import Item
 from evaluation.kieval import prompts as prompts
 from evaluation.kieval.conversation import Conversation
 from evaluation.kieval.judge import judge
-from evaluation.kieval.options import JudgeOptions
+from evaluation.kieval.options import RoundJudgeOptions
 from evaluation.kieval.scores import SCALES, figure, paper, released, token_means
 from evaluation.protocol import ProtocolOptions, Record
 from serving.records import Dialogue
@@ -43,10 +43,10 @@ class Rejudge:
     name: ClassVar[str] = "rejudge"
     version: ClassVar[int] = 2
     roles: ClassVar[tuple[str, ...]] = ("evaluator",)
-    Options: ClassVar[type[ProtocolOptions]] = JudgeOptions
+    Options: ClassVar[type[ProtocolOptions]] = RoundJudgeOptions
 
     def __init__(
-        self, options: JudgeOptions, *, seed: int, exemplars: Sequence[Item] = (), originals: Records = ()
+        self, options: RoundJudgeOptions, *, seed: int, exemplars: Sequence[Item] = (), originals: Records = ()
     ) -> None:
         """originals: the stored records of ``kieval``, one for each item that will be asked for, in any order."""
         self.options = options
@@ -62,7 +62,7 @@ class Rejudge:
         conversation = Conversation.about(item, self.roles)
         conversation.first_answer = original["first_answer"]["text"]
         for number, stored in enumerate(original["rounds"], start=1):
-            conversation.turns.append(prompts.Turn(question=stored["question"], reply=stored["reply"]))
+            conversation.turns.append(prompts.Round(question=stored["question"], reply=stored["reply"]))
             yield from judge(conversation, self.options, seed=self.seed, step=f"rejudge/verdict/{number}")
         return self._record(conversation, original["rounds_allowed"])
 

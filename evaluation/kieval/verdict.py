@@ -8,11 +8,11 @@ is read by ``free_text``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from evaluation.asking.form import closed, comment, one_of, read_json, room
+from evaluation.asking.form import closed, comment, one_of, read_json, room, whole
 from evaluation.templates import well_formed
 
 ASPECTS: Final = ("accuracy", "logic", "relevance", "coherence", "conciseness")
@@ -28,7 +28,7 @@ STOP_REASONS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RoundVerdict:
     """One verdict, read.
 
     overall: 1..4, the round's score s_i
@@ -72,19 +72,19 @@ def verdict_tokens(comment_length: int) -> int:
     return room(longest)
 
 
-def parse_structured(text: str) -> Verdict | None:
+def parse_structured(text: str) -> RoundVerdict | None:
     """A verdict from its JSON text; None if it was cut, doesn't have the form, or says one thing twice."""
     return verdict_of(read_json(text))
 
 
-def verdict_of(value: Any) -> Verdict | None:
+def verdict_of(value: Any) -> RoundVerdict | None:
     """A verdict from a JSON value; None if it doesn't have the form."""
     try:
         form = _Form.model_validate(value)
     except ValueError:
         return None
     judged: dict[str, _Judged] = {name: getattr(form, name) for name in ASPECTS}
-    return Verdict(
+    return RoundVerdict(
         overall=form.overall.score,
         comment=well_formed(form.overall.comment),
         scores={name: part.score for name, part in judged.items()},
@@ -94,10 +94,21 @@ def verdict_of(value: Any) -> Verdict | None:
     )
 
 
+def _score(value: Any) -> Any:
+    """``"3"``, ``3.0`` and ``"3/4"`` are a 3; anything else is left to the check."""
+    number = whole(value, 4)
+    return value if number is None else number
+
+
+def _stop(value: Any) -> Any:
+    said = value.strip().casefold() if isinstance(value, str) else ""
+    return {"true": True, "yes": True, "false": False, "no": False}.get(said, value)
+
+
 class _Judged(BaseModel):
     model_config = ConfigDict(strict=True)
     comment: str = ""
-    score: int = Field(ge=1, le=4)
+    score: Annotated[int, BeforeValidator(_score)] = Field(ge=1, le=4)
 
 
 class _Form(BaseModel):
@@ -109,4 +120,4 @@ class _Form(BaseModel):
     conciseness: _Judged
     overall: _Judged
     reason: str = Field(default="none", pattern=f"^({'|'.join(STOP_REASONS)})$")
-    stop: bool = False
+    stop: Annotated[bool, BeforeValidator(_stop)] = False

@@ -95,6 +95,15 @@ def silhouettes(vectors: Vectors, examiners: Sequence[str], domains: Sequence[st
     }
 
 
+def mapped(
+    rows: Sequence[tuple[str, str, str]], encoder: Path, how: Projection, *, seed: int
+) -> tuple[dict[str, Any], list[list[float]]]:
+    """The silhouettes of questions, and a point in the plane for each. rows: (set or examiner, domain, question)"""
+    sets, domains, texts = (list(column) for column in zip(*rows, strict=True))
+    vectors = embed(texts, encoder)
+    return silhouettes(vectors, sets, domains), project(vectors, how, seed=seed).tolist()
+
+
 def project(vectors: Vectors, how: Projection, *, seed: int) -> Vectors:
     """Points in the plane, one row per vector. t-SNE: perplexity 30, or a third of the points where they are few."""
     if len(vectors) < 3:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from evaluation.asking.form import Fields, Form, own_words, read_json
+from evaluation.asking.form import Fields, Form, own_words, read_json, whole
 from evaluation.asking.until_read import Reading, ask_until_read
 from evaluation.lm_examiner import prompts
 from evaluation.protocol import ProtocolOptions
@@ -149,7 +149,11 @@ def read_marks(text: str) -> Marks | None:
 
 def read_choice(text: str) -> int | None:
     """1 or 2, of a JSON text; None if it was cut or hasn't the form."""
-    answer = choice_fields(0).parse(text, lacking="")
+    value = read_json(text)
+    number = whole(value.get("choice")) if isinstance(value, dict) else None
+    if number is not None:
+        value["choice"] = f"Response {number}"
+    answer = choice_fields(0).answer(value, lacking="")
     return None if answer is None else CHOICES.index(answer["choice"]) + 1
 
 
@@ -180,14 +184,14 @@ def read_free_choice(text: str, *, cut: bool = False) -> int | None:
 
 
 def _integer(value: str, scale: str | None, most: int) -> int | None:
-    """A mark; None for a word, a decimal or another scale. ``3/3`` is a 3, ``3/5`` is nothing."""
+    """A mark; None for a word, a decimal or another scale. ``3/3`` and ``3.0`` are a 3, ``3/5`` is nothing."""
     if scaled := _SCALED.fullmatch(value):
         value, scale = scaled.groups()
     value = value.rstrip(".")
     # compared as text: Python refuses to make a number of thousands of digits
     if scale is not None and scale != str(most):
         return None
-    return int(value) if len(value) < 4 and value.isascii() and value.isdigit() else None
+    return whole(value) if value.isascii() else None
 
 
 def _marks(value: Any) -> Marks | None:

@@ -12,6 +12,8 @@ from evaluation.show.win_rates import win_rates
 
 Metrics = Mapping[str, Any]
 WIDE = 6.4
+MOST_UPRIGHT = 18
+"""Bars of a figure from which on they lie, one below the other."""
 
 
 def exams(held: Mapping[str, Held], style: Mapping[str, Style]) -> list[Plate]:
@@ -172,20 +174,30 @@ def grouped_bars(
     name: str, title: str, groups: Mapping[str, Mapping[str, Any]], label: str, order: Sequence[str]
 ) -> Plate:
     """Per group (a level, a domain) one bar per series, with intervals: series -> group -> {value, interval}."""
-    figure = canvas(max(WIDE, 1.5 + 0.35 * len(order) * max(1, len(groups))), 4.2)
+    lying = len(order) * len(groups) > MOST_UPRIGHT
+    figure = canvas(WIDE, max(4.2, 1.5 + 0.14 * len(order) * len(groups)) if lying else 4.2)
     axes = figure.add_subplot()
-    width = 0.8 / max(1, len(groups))
+    thick = 0.8 / max(1, len(groups))
     for place, (series, values) in enumerate(groups.items()):
-        colour = COLOURS[place % len(COLOURS)]
-        for at, group in enumerate(order):
-            value, interval = values.get(group, {}).get("value"), values.get(group, {}).get("interval")
-            if value is not None:
-                x = at - 0.4 + width * (place + 0.5)
-                axes.bar(x, value, width, color=colour, yerr=error_bars(value, interval), capsize=2)
-        axes.bar(0, 0, color=colour, label=series)
-    axes.set_xticks(range(len(order)), order, rotation=30, ha="right", fontsize=8)
-    axes.set_ylabel(label)
-    axes.grid(axis="y", alpha=0.25)
+        known = [
+            (at, values[group]) for at, group in enumerate(order) if values.get(group, {}).get("value") is not None
+        ]
+        places = [at - 0.4 + thick * (place + 0.5) for at, _ in known]
+        bounds = [error_bars(row["value"], row.get("interval")) or [[0.0], [0.0]] for _, row in known]
+        spread = [[low[0] for low, _ in bounds], [high[0] for _, high in bounds]]
+        heights, colour = [row["value"] for _, row in known], COLOURS[place % len(COLOURS)]
+        if lying:
+            axes.barh(places, heights, thick, color=colour, xerr=spread, capsize=1, label=series)
+        else:
+            axes.bar(places, heights, thick, color=colour, yerr=spread, capsize=2, label=series)
+    if lying:
+        axes.set_yticks(range(len(order)), order, fontsize=8)
+        axes.invert_yaxis()
+        axes.set_xlabel(label)
+    else:
+        axes.set_xticks(range(len(order)), order, rotation=30, ha="right", fontsize=8)
+        axes.set_ylabel(label)
+    axes.grid(axis="x" if lying else "y", alpha=0.25)
     if groups:
         figure.legend(loc="outside lower center", ncols=3)
     return Plate(name=name, title=title, caption=f"{label[0].upper()}{label[1:]}.", figure=figure)

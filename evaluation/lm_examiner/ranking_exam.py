@@ -40,7 +40,7 @@ class Ranking:
     """
 
     name: ClassVar[str] = "ranking"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     Options: ClassVar[type[ProtocolOptions]] = RankingOptions
     shown = staticmethod(said.ranking)
     tables = staticmethod(tabled.rankings)

@@ -115,7 +115,7 @@ def embed_questions(
     found: Sequence[tuple[str, str, str]], encoder: Path, projection: Projection, *, seed: int, out: Path, once: Once
 ) -> list[str]:
     """Embeds, plots by examiner and by domain, and writes metrics.json; the lines of the table."""
-    from evaluation.lm_examiner.embeddings import embed, project, silhouettes
+    from evaluation.lm_examiner.embeddings import mapped
     from serving.model.fingerprint import file_hash
 
     inputs: dict[str, Any] = {
@@ -128,9 +128,7 @@ def embed_questions(
 
     def body(folder: Path, report: Any) -> list[str]:
         examiners, domains, texts = (list(column) for column in zip(*found, strict=True))
-        vectors = embed(texts, encoder)
-        points = project(vectors, projection, seed=seed).tolist()
-        figures = silhouettes(vectors, examiners, domains)
+        figures, points = mapped(found, encoder, projection, seed=seed)
         axis = "PCA component" if projection == "pca" else "t-SNE dimension"
         title = f"{len(texts)} questions, silhouette by examiner within domain: {number(figures['within_domain'])}"
         drawn = draw(

@@ -67,8 +67,8 @@ def written(record: Record) -> list[Block]:
 def _marks(who: str, row: Record, note: str = "") -> Block:
     if row["marks"] is None:
         return say(who, "", f"{note}; no marks: {row['status'].replace('_', ' ')}".removeprefix("; "))
-    rows = [[name, mark, ""] for name, mark in row["marks"].items()]
-    return verdict(who, [*rows, ["overall", row["overall"], row["comment"]]], note)
+    rows = [[name, mark, row["comment"] if name == "overall" else ""] for name, mark in row["marks"].items()]
+    return verdict(who, rows, note)
 
 
 def _answers(answers: Mapping[str, Record]) -> list[Block]:

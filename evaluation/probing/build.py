@@ -69,7 +69,7 @@ class Probing:
     """
 
     name: ClassVar[str] = "probing"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     seeds: ClassVar[bool] = True
     Options: ClassVar[type[ProtocolOptions]] = ProbingOptions
     rehearsal: ClassVar[Sequence[Mapping[str, str]]] = ()  # an item on which every attempt failed is kept as it was

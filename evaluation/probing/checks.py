@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evaluation.probing.permutation import names_letters, refers_to_others
+from evaluation.probing.permutation import speaks_of_others
 from evaluation.probing.quantities import Quantity, quantities, same, units
 
 LEAST_LENGTH = 60
@@ -109,7 +109,7 @@ def check_new_choice(choices: Sequence[str], new: str, *, max_growth: float) -> 
         return fault
     if _plain(new) in {_plain(choice) for choice in choices}:
         return Fault("duplicate option", "there is such an option already")
-    if refers_to_others(new) or names_letters(new, len(choices) + 1):
+    if speaks_of_others(new, len(choices) + 1):
         return Fault("refers to others", "an option mustn't speak of other options")
     return None
 
@@ -181,7 +181,7 @@ def names(text: str) -> set[str]:
 
 def fixed(choice: str, options: int) -> bool:
     """Whether an option can't be said differently: no word in it, or it speaks of other options."""
-    return not _WORD.search(choice) or refers_to_others(choice) or names_letters(choice, options)
+    return not _WORD.search(choice) or speaks_of_others(choice, options)
 
 
 def may_stay(choices: Sequence[str]) -> bool:

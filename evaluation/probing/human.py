@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from evaluation.agreement.kappa import fleiss_kappa, pairwise_kappa
+from evaluation.agreement.kappa import fleiss_kappa, krippendorff_alpha, pairwise_kappa
 from evaluation.human_rating.sheet import YES_NO, check_annotators, read_columns, sheet_text
 from evaluation.items import LETTERS, Item
 from evaluation.probing.version import ABILITY_OF, SETS, lettered
@@ -121,7 +121,11 @@ def figures(pairs: Sequence[Mapping[str, Any]], answers: Answers, groups: Mappin
             "annotators": {who: _rate(list(given.values())) for who, given in sorted(by_annotator.items())},
             "agreement": None
             if len(labels) < 2
-            else {"cohen_kappa": pairwise_kappa(labels), "fleiss_kappa": fleiss_kappa(list(labels.values()))},
+            else {
+                "cohen_kappa": pairwise_kappa(labels),
+                "fleiss_kappa": fleiss_kappa(list(labels.values())),
+                "krippendorff_alpha": krippendorff_alpha(list(labels.values())),
+            },
         }
     return result
 

@@ -28,7 +28,7 @@ EVERYTHING = "(all)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sitting:
+class CandidateOutcomes:
     """One candidate's results by id of the vanilla item; ``probed``: by named set, then by its number."""
 
     vanilla: Outcomes
@@ -50,7 +50,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ProbingSettings:
     """clean, contaminated: names of candidates to be compared; calibration: metrics of ``probing.calibrate``"""
 
     seed: int = 0
@@ -60,7 +60,9 @@ class Settings:
     calibration: Mapping[str, Any] | None = field(default=None)
 
 
-def report(sittings: Mapping[str, Sitting], described: Described, settings: Settings) -> dict[str, Any]:
+def report(
+    sittings: Mapping[str, CandidateOutcomes], described: Described, settings: ProbingSettings
+) -> dict[str, Any]:
     """``candidates``: by candidate and benchmark (several: also all items together) the figures of each named set;
     ``abilities``: correlations, size groups and slopes; ``contamination``; ``judge``: its calibration and warnings."""
     candidates: dict[str, Any] = {}
@@ -99,7 +101,7 @@ def report(sittings: Mapping[str, Sitting], described: Described, settings: Sett
     return result
 
 
-def _figures(sitting: Sitting, described: Described, seed: int) -> dict[str, Any]:
+def _figures(sitting: CandidateOutcomes, described: Described, seed: int) -> dict[str, Any]:
     sets: dict[str, Any] = {}
     for probe, parts in sitting.probed.items():
         # a set that holds no item of this benchmark (options, open questions) has no figures here
@@ -156,15 +158,15 @@ def _change(part: Mapping[str, Any], whole: Mapping[str, Any]) -> float | None:
     return None if delta is None or not total else float(delta * n / total)
 
 
-def _only(sitting: Sitting, benchmarks: Mapping[str, str], benchmark: str) -> Sitting:
+def _only(sitting: CandidateOutcomes, benchmarks: Mapping[str, str], benchmark: str) -> CandidateOutcomes:
     def kept(outcomes: Outcomes) -> Outcomes:
         return {item: outcome for item, outcome in outcomes.items() if benchmarks.get(item) == benchmark}
 
     probed = {probe: {k: kept(part) for k, part in parts.items()} for probe, parts in sitting.probed.items()}
-    return Sitting(vanilla=kept(sitting.vanilla), probed=probed, size=sitting.size)
+    return CandidateOutcomes(vanilla=kept(sitting.vanilla), probed=probed, size=sitting.size)
 
 
-def _against(clean: Sitting, other: Sitting, probe: str, seed: int) -> dict[str, Any]:
+def _against(clean: CandidateOutcomes, other: CandidateOutcomes, probe: str, seed: int) -> dict[str, Any]:
     """Clean and contaminated on one named set: each figure per set, and fidelity's and resistance's mean over them."""
     both = [number for number in clean.probed[probe] if number in other.probed.get(probe, {})]
     sets = {

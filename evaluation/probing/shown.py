@@ -14,7 +14,10 @@ def build(record: Mapping[str, Any]) -> list[Block]:
     for name, stage in {**record["question"], **record["choices"]}.items():
         for number, attempt in enumerate(stage["attempts"], start=1):
             found.append(say("prober", attempt["text"], f"{name}, attempt {number}"))
-            found.append(say("judge", attempt["result"], attempt["reason"]))
+            by_code = attempt["result"].startswith(("code", "unparsable", "unchanged"))
+            found.append(
+                say("code" if by_code else "judge", attempt["result"].removeprefix("code: "), attempt["reason"])
+            )
         version = stage["stem"] if "stem" in stage else "\n".join(stage["options"])
         note = f"{name}: {stage['status'].replace('_', ' ')}; {stage['reason']}".removesuffix("; ")
         found.append(say("version", version, note))

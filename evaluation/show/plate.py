@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +29,20 @@ LOOK = {
     "legend.frameon": False,
     "text.parse_math": False,  # a candidate's name is not mathematics
 }
+
+
+@contextlib.contextmanager
+def look() -> Iterator[None]:
+    """Figures drawn inside have our look on matplotlib's defaults: no matplotlibrc of the working folder, or of the
+    user, changes or breaks them."""
+    import matplotlib
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", matplotlib.MatplotlibDeprecationWarning)
+        with matplotlib.rc_context():
+            matplotlib.rcdefaults()
+            matplotlib.rcParams.update(LOOK)
+            yield
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +82,7 @@ def canvas(width: float = WIDTH, height: float = 3.6) -> Any:
 
 def draw(make: Callable[[], Iterable[Plate]], folder: Path) -> list[Drawing]:
     """Makes the plates in our look and writes them."""
-    from matplotlib import rc_context
-
-    with rc_context(LOOK):
+    with look():
         return [save(plate, folder) for plate in make()]
 
 

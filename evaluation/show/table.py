@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+# In a locale whose separator is another than ours, a program that ignores the quotes cuts a cell at these.
+_INNER = re.compile(r"(?:(?<=[,;\t|])|(?<=[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]))(?=[\"' ]*[=+\-@＝＋－＠])")
+"""What a spreadsheet program may take for a formula's beginning (OWASP, CSV injection), full-width forms included."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ def figure(value: float | None, interval: Sequence[float] | None, scale: float, 
 
 
 def defused(text: str) -> str:
-    """The text as a cell that no spreadsheet program computes. NUL, which some can't read, becomes U+FFFD."""
-    text = text.replace("\0", "\ufffd")
+    """The text as a cell that no spreadsheet program computes, whatever it takes for the separator. NUL, which some
+    can't read, becomes U+FFFD."""
+    text = _INNER.sub("'", text.replace("\0", "\ufffd"))
     return f"'{text}" if text.startswith(FORMULA) else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,8 +19,9 @@ from proctor.stages.train import job_for
 from proctor.stages.training_inputs import builds_read, check_seeds
 from serving.engines.common import context_length
 from serving.model.adapters import check_servable, read_adapter
-from serving.model.fingerprint import ModelError, resolve_model
+from serving.model.fingerprint import ModelError, identity_files, resolve_model
 from serving.model.folder import check_complete, safetensors_header
+from serving.model.hashes import rehash
 from serving.model.spec import ModelSpec
 from serving.role_engines import check_mode
 
@@ -99,13 +101,33 @@ def _check_group(experiment: Experiment, name: str, exam: FrozenExam) -> FrozenE
 
 def check_models(experiment: Experiment) -> None:
     """Every model that the experiment uses, by its name in ``models``."""
+    for name in used_models(experiment):
+        check_model(experiment.models[name], f"models.{name}")
+
+
+def read_again(experiment: Experiment) -> Iterator[str]:
+    """Reads every file of the models that the experiment uses, whatever its dates say: a line per model, and one per
+    file that is not what was hashed before."""
+    for name in used_models(experiment):
+        check_model(experiment.models[name], f"models.{name}")
+        files = identity_files(experiment.models[name])
+        wrong = rehash(files)
+        yield f"rehash {name}: {len(files)} files read, {len(wrong)} not as they were hashed before"
+        for path in wrong:
+            yield (
+                f"    warning: {path} has other content than its cached hash, under the same times; answers filed "
+                "under that hash may be another model's. It is corrected: 'proctor run' does again what rests on it"
+            )
+
+
+def used_models(experiment: Experiment) -> list[str]:
+    """Names of the entries of ``models`` that something uses."""
     used = {experiment.base, *experiment.roles.values()}
     used |= {model for config in experiment.builds.values() for model in config.roles.values()}
     if experiment.detection is not None and experiment.detection.reference is not None:
         used.add(experiment.detection.reference)
     used |= {candidate.model for candidate in experiment.candidates.values() if candidate.model is not None}
-    for name in sorted(used):
-        check_model(experiment.models[name], f"models.{name}")
+    return sorted(used)
 
 
 def check_model(spec: ModelSpec, where: str) -> None:

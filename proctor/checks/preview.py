@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from training.memory import GIB, advice, estimate_for
 from training.recipes import phases_of
 
 SHOWN_SUBJECTS = 12
+SHOWN_CHARACTERS = 8_000
 
 
 def preview(experiment: Experiment, checked: Checked) -> Iterator[str]:
@@ -89,12 +89,12 @@ def _benchmark(
         yield f"note: {note}"
     first = items[0]
     source = f", publisher's id {first.source_id}" if first.source_id else ""
-    yield f"first item: id {first.id}, key {first.answer!r}{source}"
+    yield f"first item: id {first.id}, key {shortened(first.answer)!r}{source}"
     if not first.answer.strip():  # without a key: for a judge
         yield f"--- {config.format}, protocol mt_bench:"
         yield from _first_demand("mt_bench", {}, [first], pool, 0)
         for turn in first.followups:
-            yield f"    then: {turn}"
+            yield f"    then: {shortened(turn)}"
         return
     modes = get_args(StaticOptions.model_fields["mode"].annotation)
     for mode, text_format in itertools.product(modes, ("plain", "chat")):
@@ -112,23 +112,24 @@ def _first_demand(
     dialogue = next(iter(exam.dialogues(items[:1])))
     first = next(dialogue)
     demands: list[Demand] = list(first) if isinstance(first, list | tuple) else [first]
-    for line in _text(demands[0].prompt).splitlines():
+    for line in shortened(_text(demands[0].prompt)).splitlines():
         yield f"    {line}"
     if isinstance(demands[0], Ask):
         yield f"    -> {demands[0].role} generates up to {demands[0].sampling.max_tokens} tokens"
     else:
         continuations = [demand.continuation for demand in demands if not isinstance(demand, Ask)]
-        yield f"    -> {demands[0].role} scores the continuations {continuations}"
+        yield f"    -> {demands[0].role} scores the continuations {shortened(str(continuations))}"
     dialogue.close()
+
+
+def shortened(text: str) -> str:
+    """The beginning of a long text, and how much more there is: a question may have 200 MB."""
+    more = len(text) - SHOWN_CHARACTERS
+    return text if more <= 0 else f"{text[:SHOWN_CHARACTERS]}\n[... {more:,} more characters]"
 
 
 def _text(prompt: Prompt) -> str:
     return prompt if isinstance(prompt, str) else "\n".join(f"<{m.role}> {m.content}" for m in prompt)
-
-
-def harmless(line: str) -> str:
-    """A line with a benchmark's text for a terminal: control characters and marks of writing direction as escapes."""
-    return "".join(c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf") else ascii(c)[1:-1] for c in line)
 
 
 def training_lines(experiment: Experiment, items: list[Item]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from evaluation.agreement.columns import Columns
-    from evaluation.agreement.report import Settings
+    from evaluation.agreement.report import AgreementSettings
 
 KINDS = ("scores", "labels", "votes")
 
@@ -39,7 +39,7 @@ def agree(
     from evaluation.agreement.columns import Baselines, Columns
     from evaluation.agreement.kappa import WEIGHTS
     from evaluation.agreement.ordering import HUMAN_TIES, SCORE_TIES
-    from evaluation.agreement.report import Settings
+    from evaluation.agreement.report import AgreementSettings
     from proctor.commands.options import one_of
     from proctor.run_folder.single import check_folder
 
@@ -56,7 +56,7 @@ def agree(
         "--wordnet": wordnet,
     }
     given = [name for name, value in texts.items() if value is not None]
-    settings = Settings(
+    settings = AgreementSettings(
         seed=seed,
         resamples=resamples,
         weights=weights,  # type: ignore[arg-type]
@@ -102,12 +102,12 @@ def agree(
 
 def _columns(asked: Columns, out: Path) -> None:
     """Kinds scores and labels. All that the file can be refused for is checked before anything is written."""
-    from evaluation.agreement.columns import Comparison
+    from evaluation.agreement.columns import CheckedColumns
     from proctor.run_folder.single import once
     from serving.files import readable, write_json, write_jsonl
     from serving.model.fingerprint import file_hash
 
-    comparison = readable(lambda: Comparison(asked), asked.data)
+    comparison = readable(lambda: CheckedColumns(asked), asked.data)
     inputs = {
         **asdict(asked),
         "data": file_hash(asked.data),
@@ -124,7 +124,7 @@ def _columns(asked: Columns, out: Path) -> None:
     _show(out)
 
 
-def _votes(data: Path, judge_data: Path, out: Path, by: str | None, settings: Settings) -> None:
+def _votes(data: Path, judge_data: Path, out: Path, by: str | None, settings: AgreementSettings) -> None:
     """Kind votes: a judge's pairwise verdicts against the human majority, with ties and without."""
     from evaluation.agreement.votes import COLUMNS, labelled, measure, read_votes
     from proctor.run_folder.single import once
@@ -208,10 +208,12 @@ def _label_line(row: dict[str, Any]) -> str:
 def _show_annotators(between: dict[str, Any] | None) -> None:
     if between:
         cohen, fleiss = between["cohen_kappa"], between["fleiss_kappa"]
-        mean, value = (("-" if x is None else f"{x:.3f}") for x in (cohen["mean"], fleiss["value"]))
+        values = cohen["mean"], fleiss["value"], between["krippendorff_alpha"]["value"]
+        mean, value, alpha = ("-" if x is None else f"{x:.3f}" for x in values)
         reason = cohen.get("reason") or fleiss.get("reason", "")
         print(
-            f"  between annotators     Cohen's kappa {mean} (mean of pairs)  Fleiss' kappa {value}  {reason}".rstrip()
+            f"  between annotators     Cohen's kappa {mean} (mean of pairs)  Fleiss' kappa {value}  "
+            f"Krippendorff's alpha {alpha}  {reason}".rstrip()
         )
 
 

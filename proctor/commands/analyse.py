@@ -42,13 +42,14 @@ def analyse(
 ) -> None:
     """Difficulty and discrimination of every item: items.csv, metrics.json and plots in --out."""
     from evaluation.item_analysis import report
+    from evaluation.item_analysis.analysis import write_tables
     from evaluation.item_analysis.matrix import to_csv
-    from evaluation.item_analysis.plots import items_csv, write_plots
+    from evaluation.item_analysis.plots import write_plots
     from proctor.run_folder.single import check_folder, once
-    from serving.files import readable, write_json, write_jsonl, write_text
+    from serving.files import readable, write_json, write_jsonl
 
     check_folder(out)
-    settings = report.Settings(
+    settings = report.ItemAnalysisSettings(
         fraction=fraction, cuts=_cuts(cuts), short=short, fit=fit, resamples=resamples, seed=seed
     )
     table = readable(lambda: _matrix(matrix, records, run, exam, score, max_score), matrix or run)
@@ -72,17 +73,13 @@ def analyse(
     }
 
     def body(folder: Path, progress: Any) -> list[str]:
-        found = report.analyse(table, settings, groups=groups, marked=marked)
-        metrics = found.metrics
-        if other is not None:
-            metrics = {**metrics, "against": report.beside(table, other, fraction=fraction, seed=seed)}
+        found = report.analyse(table, settings, groups=groups, marked=marked, against=other)
         write_jsonl(folder / "rows.jsonl", found.rows)
-        write_text(folder / "items.csv", items_csv(found.rows))
-        write_text(folder / "matrix.csv", to_csv(table))
+        write_tables(found.rows, table, folder)
         plots = write_plots(found.rows, found.curves, folder)
         if found.curves:
             write_json(folder / "curves.json", found.curves)
-        write_json(folder / "metrics.json", metrics)
+        write_json(folder / "metrics.json", found.metrics)
         return ["metrics.json", "rows.jsonl", "items.csv", "matrix.csv", *plots]
 
     once(out, inputs, body)
@@ -134,7 +131,7 @@ def _other(
 
 def _of_run(run: Path, exam: str) -> dict[str, Path]:
     """The records of one exam's finished stages, by candidate."""
-    from proctor.analyses.base import exam_stages
+    from evaluation.analysis import exam_stages
     from proctor.experiment.load import load_experiment
     from proctor.run_folder.stage import StageFolder
 
@@ -172,8 +169,8 @@ def _marked(generators: list[str], candidates: tuple[str, ...], allowed: bool) -
 
 def _authors(run: Path, exam: str | None) -> dict[str, str]:
     """The candidates of a run that wrote the exam themselves (the experiment allowed it)."""
+    from evaluation.run_builder import authors
     from proctor.experiment.load import load_experiment
-    from proctor.experiment.made import authors
 
     experiment = load_experiment(run / "experiment.yaml")
     known = authors(experiment, exam) if exam in experiment.exams else []
@@ -211,6 +208,9 @@ def _show(metrics: dict[str, Any]) -> None:
     print(f"groups: the upper and the lower {metrics['groups']['fraction']:.0%}, {size} candidates each")
     means = (metrics["difficulty_mean"], metrics["discrimination_mean"])
     print("mean difficulty {}, discrimination {}".format(*map(_figure, means)))
+    if chance := metrics["by_chance"]:
+        bounds = _between(chance["interval"])
+        print(f"by chance: discrimination {_figure(chance['mean'])}{bounds}, p {chance['p_value']:.2g}")
     print("labels: " + ", ".join(f"{name} {count}" for name, count in metrics["labels"].items()))
     if metrics["negative"]:
         print(f"negative: on {metrics['negative']} items weak candidates do better than strong ones")

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from proctor.commands.options import Columns, Dtype, Duplicates, Engine, Options, Out, Schedule, Seed, Split
+from proctor.terminal_text import harmless
 
 
 def _show(path: Path) -> None:
     for key, value in json.loads(path.read_text(encoding="utf-8")).items():
         if not isinstance(value, dict | list) or key.endswith("interval"):
-            print(f"  {key}: {value}")
+            print(harmless(f"  {key}: {value}"))
 
 
 def evaluate(

@@ -43,10 +43,10 @@ def builders() -> Iterator[str]:
 
 def analyses() -> Iterator[str]:
     """Kinds of analysis, and their options."""
-    from proctor.analyses import ANALYSES, kind_of
+    from evaluation.registry import ANALYSES, analysis
 
     for name, target in ANALYSES.items():
-        yield f"{name:14} options: {', '.join(kind_of(name).Options.model_fields)}; {_first_line(target)}"
+        yield f"{name:14} options: {', '.join(analysis(name).Options.model_fields)}; {_first_line(target)}"
 
 
 def detectors() -> Iterator[str]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from proctor.terminal_text import harmless
+
 app = typer.Typer(help="Import and inspect model folders.", no_args_is_help=True)
 
 
@@ -30,4 +32,4 @@ def inspect(
     from serving.inspecting import inspect_model
 
     for line in filter(None, inspect_model(folder)):
-        print(line)
+        print(harmless(line))

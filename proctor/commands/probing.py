@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from proctor.analyses.probing_inputs import billions, digest, pairs_of, read_exams, read_metrics, sets_of
+from evaluation.probing.inputs import Sat, compared, digest, pairs_of, read_metrics, sets_of
 from serving.named import named_values
 
 app = typer.Typer(
@@ -40,20 +41,20 @@ def compare(
     seed: Seed = 0,
 ) -> None:
     """Accuracy before and after probing, effectiveness, churn, abilities, contamination: metrics.json in --out."""
-    from evaluation.probing.report import Settings, report
+    from evaluation.probing.report import ProbingSettings, report
     from proctor.run_folder.single import check_folder, once
     from serving.files import read_json, write_json
 
     check_folder(out)
-    sizes = {name: billions(value, name) for name, value in named_values(size, "--size", form="NAME=BILLIONS").items()}
-    sittings, described, inputs = read_exams(exams, built, sizes)
+    sizes = {name: _billions(value, name) for name, value in named_values(size, "--size", form="NAME=BILLIONS").items()}
+    sittings, described, inputs = compared(_exams(exams), built, sizes)
     for flag, name in [*([("--clean", clean)] if clean else []), *(("--contaminated", name) for name in contaminated)]:
         if name not in sittings:
             raise ValueError(f"{flag} {name}: there is no such candidate; there are: {', '.join(sittings)}")
     if contaminated and clean is None:
         raise ValueError("--contaminated needs the candidate it is compared with: give --clean NAME")
     judge = None if calibration is None else read_metrics(calibration, "recall", "probing.calibrate")
-    settings = Settings(seed=seed, clean=clean, contaminated=tuple(contaminated), calibration=judge)
+    settings = ProbingSettings(seed=seed, clean=clean, contaminated=tuple(contaminated), calibration=judge)
     inputs |= {"seed": seed, "sizes": sizes, "clean": clean, "contaminated": contaminated, "calibration": judge}
 
     def body(folder: Path, progress: Any) -> list[str]:
@@ -175,6 +176,40 @@ def import_(
             print(f"    agreement, Fleiss' kappa: {_cell(row['agreement']['fleiss_kappa']['value'])}")
     print(f"published by MPA (same / right): {HUMAN['same']} / {HUMAN['right']}")
     print(f"figures: {out / 'metrics.json'}")
+
+
+_EXAM = re.compile(r"(?P<candidate>[^:=]+):(?P<probe>[A-Za-z0-9]+)(?:\.set-(?P<number>[1-9]\d*))?=(?P<folder>.+)")
+
+
+def _exams(exams: Sequence[str]) -> dict[tuple[str, str, int], Sat]:
+    """``CANDIDATE:SET=FOLDER`` by candidate, set and its number. ValueError for another form, or for no exam."""
+    from evaluation.probing.version import SETS
+    from proctor.run_folder.finished import read_exam_items, read_records
+
+    found: dict[tuple[str, str, int], Sat] = {}
+    for text in exams:
+        match = _EXAM.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not of the form CANDIDATE:SET=FOLDER, such as base:all.set-2=results/x")
+        name, probe, number = match["candidate"], match["probe"], int(match["number"] or 1)
+        if probe != "vanilla" and probe not in SETS:
+            raise ValueError(f"{text}: there is no set {probe!r}; there are: vanilla, {', '.join(SETS)}")
+        if (name, probe, number) in found:
+            raise ValueError(f"{text}: {name}:{probe}.set-{number} is named twice")
+        file, records = read_records(Path(match["folder"]))
+        place, items = read_exam_items(Path(match["folder"]))
+        found[name, probe, number] = Sat(file, records, str(place), items)
+    return found
+
+
+def _billions(text: str, name: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ValueError(f"--size {name}={text}: give the parameters in billions, such as 0.135")
+    return value
 
 
 def _check_build(folder: Path, records: Sequence[Mapping[str, Any]]) -> None:

@@ -71,7 +71,7 @@ def import_(
     out: Out,
 ) -> None:
     """Check and join filled sheets: ratings.jsonl (for 'proctor agree') and metrics.json in --out."""
-    from evaluation.agreement.kappa import WEIGHTS, Labels, fleiss_kappa, pairwise_kappa
+    from evaluation.agreement.kappa import WEIGHTS, Labels, fleiss_kappa, krippendorff_alpha, pairwise_kappa
     from evaluation.agreement.rows import read_table
     from evaluation.human_rating.sheet import check_annotators, read_sheets
     from proctor.run_folder.single import check_folder, once
@@ -109,6 +109,7 @@ def import_(
                 name = "cohen_kappa" if weights == "none" else f"cohen_kappa_{weights}"
                 metrics[name] = pairwise_kappa(columns, weights=weights)
             metrics["fleiss_kappa"] = fleiss_kappa(list(columns.values()))
+            metrics["krippendorff_alpha"] = krippendorff_alpha(list(columns.values()))
         write_jsonl(folder / "ratings.jsonl", rows)
         write_json(folder / "metrics.json", metrics)
         return ["ratings.jsonl", "metrics.json"]
@@ -192,5 +193,8 @@ def _show(out: Path) -> None:
         fleiss = metrics["fleiss_kappa"]
         value = "-" if fleiss["value"] is None else f"{fleiss['value']:.3f}"
         print(f"  {'Fleiss kappa':26} {value} ({fleiss['n']} conversations rated by {fleiss['raters']})")
+        alpha = metrics["krippendorff_alpha"]
+        value = "-" if alpha["value"] is None else f"{alpha['value']:.3f}"
+        print(f"  {'Krippendorff alpha':26} {value} ({alpha['n']} conversations rated by two or more)")
     raters = " ".join(f"--human {name}" for name in metrics["rated"])
     print(f"next: proctor agree --data {out / 'ratings.jsonl'} {raters} --score COLUMN --out DIR")

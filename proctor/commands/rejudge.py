@@ -23,7 +23,7 @@ def rejudge(
     option: Annotated[list[str], typer.Option("-o", "--option", help="Option of the judge key=value.")] = [],  # noqa: B006
 ) -> None:
     """Judge stored KIEval interviews again and report the agreement of the two evaluators."""
-    from evaluation.kieval.options import JudgeOptions
+    from evaluation.kieval.options import RoundJudgeOptions
     from evaluation.kieval.rejudge import Rejudge
     from proctor.checks.experiment import check_model
     from proctor.commands.options import checked_schedule, key_values, model_spec, refuse_reserved
@@ -43,7 +43,7 @@ def rejudge(
     unknown = [row.get("item_id") for row in originals if row.get("item_id") not in items]
     if unknown:
         raise ValueError(f"{records}: item {unknown[0]} is not in {exam}; are these another exam's records?")
-    judge = Rejudge(checked_options("rejudge", JudgeOptions, options), seed=seed, originals=originals)
+    judge = Rejudge(checked_options("rejudge", RoundJudgeOptions, options), seed=seed, originals=originals)
     asked = [items[row["item_id"]] for row in originals]
     inputs: dict[str, Any] = {
         "version": judge.version,

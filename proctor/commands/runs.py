@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.runner.interruption import Interruption
+from proctor.terminal_text import harmless
 
 if TYPE_CHECKING:
+    from proctor.experiment.experiment import Experiment
     from proctor.run_folder.run import RunFolder
 
 Override = Annotated[list[str], typer.Option("-s", "--set", help="Override a key: -s key.sub=value (repeatable).")]
@@ -39,7 +41,7 @@ def run(
     from proctor.run_folder.environment import write_environment
     from proctor.run_folder.run import RunFolder, check_free, create
     from proctor.run_folder.stage import StageFolder
-    from proctor.runner.local import run_all
+    from proctor.runner.local import mend, run_all
     from proctor.runner.plan import find, plan, states
     from proctor.runner.several_gpus import check_devices, read_devices, run_side_by_side
     from serving.files import output_folder
@@ -47,6 +49,7 @@ def run(
     began = time.monotonic()
     changes = [*overrides, *([f"benchmark.limit={limit}"] if limit is not None else [])]
     loaded = load_experiment(experiment, changes)
+    _name_variables(loaded)
     folder = out or Path("runs") / loaded.name
     check_free(folder, loaded.name)
     check_models(loaded)
@@ -56,7 +59,12 @@ def run(
         check_devices(stages, devices)
     if only is not None:
         find(stages, only)
-    former = states(RunFolder(folder, loaded), stages)
+    opened = RunFolder(folder, loaded)
+    if not dry_run and any(opened.stage(stage.name).damaged() for stage in stages):
+        with StageFolder(folder).lock():
+            for line in mend(opened):
+                print(harmless(line), flush=True)
+    former = states(opened, stages)
     if not dry_run and all(state.state == "done" for state in former):
         print(f"nothing to do: all {len(former)} stages of {loaded.name} are done ({time.monotonic() - began:.1f} s)")
         _show_report(folder)
@@ -87,6 +95,13 @@ def run(
         _show_report(folder)
 
 
+def _name_variables(loaded: Experiment) -> None:
+    from proctor.experiment.environment_references import variables
+
+    if loaded.references:
+        print(f"environment variables read: {', '.join(variables(loaded.references))}")
+
+
 def _show_report(run: Path) -> None:
     """The table, and where the page is."""
     from proctor.report.terminal import print_table
@@ -109,7 +124,7 @@ def status(run: RunPath) -> None:
     from proctor.run_folder.run import open_run
 
     for line in standing(open_run(run)):
-        print(line)
+        print(harmless(line))
 
 
 def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.")]) -> None:
@@ -126,6 +141,11 @@ def report(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Ru
             add_self_tests(opened.path, opened.experiment)
             write_report(opened, opened.stage("report").path, outdated=_outdated(opened))
         _show_report(opened.path)
+        for stage_name, files in opened.damaged.items():
+            print(
+                f"warning: {stage_name} is left out: {', '.join(files)} changed after it was done; 'proctor run' with "
+                "its experiment does it again"
+            )
         if missing:
             print(f"not finished: {', '.join(missing)}; run 'proctor run' with its experiment to complete it")
 
@@ -149,18 +169,21 @@ def check(
     split: Annotated[str | None, typer.Option(help="Its split.")] = None,
     columns: Annotated[str | None, typer.Option(help="Its column map (format table), as YAML: {question: q}.")] = None,
     duplicates: Annotated[str, typer.Option(help="Items that stand twice: error, or report.")] = "error",
+    rehash: Annotated[bool, typer.Option("--rehash", help="Read all weights again, whatever their dates say.")] = False,
     self_test: Annotated[
         bool, typer.Option(envvar="PROCTOR_SELF_TEST", help="Load each model once and measure it (minutes, once).")
     ] = True,
 ) -> None:
     """Check an experiment, or a benchmark alone: what would be asked, and how this machine serves the models."""
-    from proctor.checks.experiment import preflight
-    from proctor.checks.preview import harmless, preview, preview_benchmark
+    from proctor.checks.experiment import preflight, read_again
+    from proctor.checks.preview import preview, preview_benchmark
     from proctor.experiment.load import load_experiment
 
     if (experiment is None) == (format is None):
         raise ValueError("give an experiment file, or a benchmark with --format (and --benchmark); not both, not none")
     alone = {"--benchmark": benchmark, "--split": split, "--columns": columns}
+    if rehash and experiment is None:
+        raise ValueError("--rehash reads the weights of an experiment's models; give an experiment file")
     if experiment is None:
         from evaluation.benchmarks.chosen import pool_if_any, read_benchmark
         from proctor.commands.options import benchmark_config, one_of
@@ -176,6 +199,10 @@ def check(
         raise ValueError(f"{given} belongs to a benchmark alone; set its key in {experiment}, e.g. -s benchmark.path=P")
     else:
         loaded = load_experiment(experiment, overrides)
+        _name_variables(loaded)
+        if rehash:
+            for line in read_again(loaded):
+                print(harmless(line), flush=True)
         lines = preview(loaded, preflight(loaded))
     for line in lines:
         print(harmless(line))

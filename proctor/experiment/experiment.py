@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from evaluation.benchmarks.chosen import BenchmarkConfig
 from evaluation.formats import LeakFormat
+from proctor.experiment.environment_references import Reference
 from proctor.experiment.sections import (
     STAGES,
     AnalysisConfig,
@@ -18,7 +19,7 @@ from proctor.experiment.sections import (
     DetectionConfig,
     ExamConfig,
     GroupConfig,
-    Sitting,
+    SittingConfig,
 )
 from serving.model.spec import ModelSpec
 from serving.named import NAME, known
@@ -57,6 +58,17 @@ class Experiment(Strict):
     analyses: dict[str, AnalysisConfig] = Field(default_factory=dict)
     detection: DetectionConfig | None = DetectionConfig()
     max_failure_rate: float = Field(default=0.05, ge=0.0, le=1.0)
+    _references: tuple[Reference, ...] = PrivateAttr(default=())
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Where its file read the environment."""
+        return self._references
+
+    def reading(self, references: tuple[Reference, ...]) -> Experiment:
+        """The experiment, whose file read the environment there."""
+        self._references = references
+        return self
 
     @model_validator(mode="after")
     def _names(self) -> Experiment:
@@ -146,9 +158,16 @@ class Experiment(Strict):
             return self.mode
         return "fast" if any(spec.engine == "server" for spec in self.models.values()) else "lockstep"
 
-    def sitting(self, name: str) -> Sitting:
+    def sitting(self, name: str) -> SittingConfig:
         """The exam or the group of that name."""
         return self.exams[name] if name in self.exams else self.groups[name]
+
+    def items_stage(self, name: str) -> str:
+        """The stage that freezes the items of an exam or a group."""
+        config = self.sitting(name)
+        if config.build is not None:
+            return f"build.{config.build}"
+        return "exam" if config.benchmark is None else f"exam.{name}"
 
     def place(self, name: str) -> str:
         """Where an exam or a group stands in the file."""

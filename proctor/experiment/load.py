@@ -102,4 +102,5 @@ def load_experiment(path: Path, overrides: Sequence[str] = ()) -> Experiment:
     from proctor.experiment.yaml_file import read_yaml
     from serving.settings import validate
 
-    return resolve(validate(Experiment, read_yaml(path, overrides), where=str(path)))
+    read = read_yaml(path, overrides)
+    return resolve(validate(Experiment, read.value, where=str(path))).reading(read.references)

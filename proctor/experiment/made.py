@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from evaluation import registry as protocols
+from evaluation.analysis import Analysis
 from evaluation.protocol import ExamBuilder, GroupProtocol
-from proctor import analyses
-from proctor.analyses.base import Analysis
 from proctor.experiment.experiment import Experiment
 from serving.model.spec import ModelSpec
 
@@ -60,22 +59,10 @@ def seeds_stage(experiment: Experiment, build: str) -> str | None:
     return "exam" if builder_for(experiment, build).seeds and config.benchmark is None else None
 
 
-def authors(experiment: Experiment, exam: str) -> list[str]:
-    """The candidates that sit an exam which they wrote themselves: theirs is the model that plays the builder's first
-    role, which writes. Fine-tuned copies of it are other models."""
-    config = experiment.sitting(exam)
-    if config.build is None:
-        return []
-    writer = builder_for(experiment, config.build).roles[0]
-    model = {**experiment.roles, **experiment.builds[config.build].roles}.get(writer)
-    sitting = config.candidates or tuple(experiment.candidates)
-    return [name for name in sitting if model is not None and experiment.candidates[name].model == model]
-
-
 def analysis_for(experiment: Experiment, name: str) -> Analysis:
     """The analysis with its options checked. ValueError begins with where the fault is."""
     config = experiment.analyses[name]
-    return analyses.build(config.kind, config.options, where=f"analyses.{name}")
+    return protocols.build_analysis(config.kind, config.options, where=f"analyses.{name}")
 
 
 CONTROL = "base"

@@ -47,7 +47,7 @@ class CandidateConfig(Strict):
         return self
 
 
-class Sitting(Strict):
+class SittingConfig(Strict):
     """A protocol on items, before candidates.
 
     items: which half is examined; limit: items per half, the first of the frozen order
@@ -72,7 +72,7 @@ class Sitting(Strict):
         return self.model_dump(mode="json", exclude={"candidates": True, "benchmark": True, "options": {*FILES}})
 
     @model_validator(mode="after")
-    def _halves_of_the_leaked_exam_only(self) -> Sitting:
+    def _halves_of_the_leaked_exam_only(self) -> SittingConfig:
         if self.benchmark is not None and self.items != "all":
             raise ValueError(f"items is {self.items!r}, but an exam with its own benchmark has no halves; leave it out")
         if self.benchmark is not None and self.build is not None:
@@ -82,10 +82,10 @@ class Sitting(Strict):
         return self
 
 
-S = TypeVar("S", bound=Sitting)
+S = TypeVar("S", bound=SittingConfig)
 
 
-class ExamConfig(Sitting):
+class ExamConfig(SittingConfig):
     """One exam of every candidate.
 
     prefilter: only items that the evaluator itself answers right (kieval); limit then counts those
@@ -94,7 +94,7 @@ class ExamConfig(Sitting):
     prefilter: bool = False
 
 
-class GroupConfig(Sitting):
+class GroupConfig(SittingConfig):
     """One exam of several candidates together: ``ranking``, ``peer_examination`` or ``style_bias``.
 
     Whoever else takes part (the examiner of a ranking) is in the experiment's ``roles``.

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from proctor.experiment.environment_references import Reference, environment_references
+from proctor.experiment.yaml_limits import LONGEST, check_anchors, check_growth
 
 
-def read_yaml(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
+class Read(NamedTuple):
+    """An experiment file as plain data.
+
+    references: where the environment was read
+    """
+
+    value: dict[str, Any]
+    references: tuple[Reference, ...]
+
+
+def read_yaml(path: Path, overrides: Sequence[str] = ()) -> Read:
     """The file as plain data, ``key.sub=value`` overrides applied. ValueError names the file and the line."""
     import yaml
     from omegaconf import OmegaConf
@@ -17,12 +30,18 @@ def read_yaml(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
         raise ValueError(f"experiment file {path} does not exist")
     given = overridden(overrides)
     try:
-        root = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+        text = path.read_text(encoding="utf-8")
+        if len(text) > LONGEST:
+            raise ValueError(f"the file has {len(text):,} characters; an experiment has at most {LONGEST:,}")
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is not None and not isinstance(root, yaml.MappingNode):
             kind = "a list" if isinstance(root, yaml.SequenceNode) else f"the single value {root.value!r:.60}"
             raise ValueError(f"the file must hold a mapping of keys (name: ...), not {kind}")
+        check_anchors(root)
         config = OmegaConf.merge(OmegaConf.load(path), OmegaConf.create(given))
+        check_growth(OmegaConf.to_container(config, resolve=False))
         value = OmegaConf.to_container(config, resolve=True)
+        references = environment_references(config, value)
     except OSError as error:
         raise ValueError(f"{path}: can't be read: {error.strerror or error}") from error
     except RecursionError as error:
@@ -30,7 +49,7 @@ def read_yaml(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
     except (yaml.YAMLError, OmegaConfBaseException, ValueError) as error:
         raise ValueError(f"{path}: {str(error).strip()}") from error
     assert isinstance(value, dict)
-    return {str(key): entry for key, entry in value.items()}
+    return Read({str(key): entry for key, entry in value.items()}, references)
 
 
 def overridden(pairs: Sequence[str]) -> dict[str, Any]:

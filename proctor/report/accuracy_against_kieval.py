@@ -56,7 +56,9 @@ def points(summary: dict[str, Any]) -> list[Point]:
 
 def regression(found: Sequence[Point]) -> Line:
     """The line of KIEval's Figure on accuracy against score: a candidate far below it is suspicious."""
-    from scipy.stats import linregress, pearsonr
+    from scipy.stats import linregress
+
+    from evaluation.agreement.correlation import fisher_interval
 
     x, y = [p.accuracy for p in found], [p.kieval for p in found]
     n = len(found)
@@ -66,13 +68,12 @@ def regression(found: Sequence[Point]) -> Line:
         if max(values) - min(values) < 1e-9:
             return Line(n=n, reason=f"all {what} are equal, so there is no correlation")
     fit = linregress(x, y)
-    interval = pearsonr(x, y).confidence_interval(0.95) if n > 3 else None
     return Line(
         n=n,
         slope=float(fit.slope),
         intercept=float(fit.intercept),
         r=float(fit.rvalue),
-        r_interval=None if interval is None else (float(interval.low), float(interval.high)),
+        r_interval=fisher_interval(float(fit.rvalue), n),
     )
 
 

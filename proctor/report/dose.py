@@ -16,7 +16,7 @@ from evaluation.show.table import Cell, Table, figure
 from evaluation.statistics import paired_mean
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL, repeats_of
-from proctor.report.item_score import Scored
+from proctor.report.item_score import Scored, earned_by_both
 from proctor.report.run_data import RunData
 from proctor.report.summary import answered_exams, same_items, same_order
 
@@ -103,7 +103,7 @@ def _accuracy(data: RunData, name: str, other: str | None) -> dict[str, Any]:
 
 
 def _difference(mine: list[Scored], theirs: list[Scored], half: str, seed: int) -> dict[str, Any] | None:
-    pairs = [(float(a.score == 1), float(b.score == 1)) for a, b in zip(mine, theirs, strict=True) if a.half == half]
+    pairs = earned_by_both(mine, theirs, half)
     found = paired_mean([a for a, _ in pairs], [b for _, b in pairs], seed=seed)
     return None if found.n == 0 else found.to_json("value", "ci")
 

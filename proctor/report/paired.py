@@ -25,7 +25,7 @@ def paired(a: Sequence[Scored], b: Sequence[Scored], *, seed: int) -> dict[str, 
     x, y = [first[k] for k in common], [second[k] for k in common]
     found = paired_mean(x, y, seed=seed)
     assert found is not None
-    binary = all(row.right_or_wrong for row in [*a, *b])
+    binary = all(row.right_or_wrong for row in [*a, *b]) and {*x, *y} <= {0.0, 1.0}  # a tie earns a share
     p_value = (
         mcnemar([v == 1 for v in x], [v == 1 for v in y]).p_value
         if binary

@@ -41,10 +41,10 @@ def records(run: RunFolder, stage: str, part: str = "records.jsonl") -> Rows | N
 
 
 def finished(run: RunFolder, stage: str) -> bool:
-    """Whether a stage's marker is there, and its files are as it says. Of an unfinished stage nothing counts; nor of an
-    exam or group that has another protocol now and has not been held again."""
+    """Whether a stage's marker is there, and its files are as it says. Of an unfinished one nothing counts; nor of one
+    whose files ``RunFolder.verify`` found changed, or of an exam or group that has another protocol now."""
     folder = run.stage(stage)
-    if folder.done() is None:
+    if folder.done() is None or stage in run.damaged:
         return False
     exam, (kind, _, name) = exam_at(run.experiment, stage), stage.partition(".")
     config = run.experiment.exams.get(exam or "") or (run.experiment.groups.get(name) if kind == "group" else None)

@@ -14,6 +14,11 @@ from serving.files import read_json, read_jsonl
 
 FAILURES = {
     "unscored": "items without a result",
+    "overlong": "items longer than the model's context, not scored",
+    "cut_and_scored": "items longer than the model's context, scored by their end",
+    "tied": "items whose best options are equally probable (1/k each)",
+    "fewer_exemplars": "items with fewer exemplars, to fit the context",
+    "exemplar_copies": "items with copies among the exemplars, left out",
     "unparsable": "answers that could not be read",
     "missing_verdicts": "verdicts missing after all attempts",
     "empty_questions": "empty questions of the interactor",
@@ -31,12 +36,19 @@ def usage(data: RunData) -> list[dict[str, Any]]:
     """Calls, tokens and seconds per stage and role, as measured; a row without a role where no model was asked."""
     found = []
     for folder in data.stages():
-        seconds = read_json(folder / "time.json").get("seconds")
-        roles = read_json(folder / "usage.json").get("roles", {})
+        seconds = _figure(data.side(folder / "time.json").get("seconds"))
+        roles: Any = data.side(folder / "usage.json").get("roles", {})
+        if not isinstance(roles, dict) or not all(isinstance(used, dict) for used in roles.values()):
+            data.notes[f"usage.json of stage {folder.name} is damaged and left out."] = None
+            roles = {}
         for role, used in roles.items() or [("", {})]:
-            row = {**used, "model_seconds": used.get("seconds")}
+            row = {**used, "model_seconds": _figure(used.get("seconds"))}
             found.append({**row, "stage": folder.name, "role": role, "seconds": seconds})
     return found
+
+
+def _figure(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
 
 
 def failures(data: RunData) -> list[dict[str, Any]]:
@@ -74,11 +86,11 @@ def _counted(data: RunData, folder: Path) -> Iterator[tuple[str, int]]:
     retries = sum(one.retries for stage, one in sat if stage == folder.name)
     if retries:
         yield "verdicts asked for again", retries
-    used = read_json(folder / "usage.json")
+    used = data.side(folder / "usage.json")
     if used.get("ledger_bad_lines"):
         yield "damaged lines of the ledger, skipped", used["ledger_bad_lines"]
-    long_texts = used.get("long_texts") or {}
-    if long_texts.get("texts"):
+    long_texts = used.get("long_texts")
+    if isinstance(long_texts, Mapping) and long_texts.get("texts"):
         yield f"texts longer than the context ({long_texts['policy']})", long_texts["texts"]
 
 

@@ -10,7 +10,6 @@ from proctor.report.present import contains, finished
 from proctor.report.run_data import RunData
 from proctor.report.summary import adjust, differences
 from proctor.report.write import difference_cells
-from proctor.run_folder import places
 from proctor.run_folder.run import RunFolder
 from serving.files import read_json, read_jsonl
 
@@ -58,7 +57,7 @@ def notes(a: RunFolder, b: RunFolder) -> list[str]:
             continue
         if (one.exams[exam].protocol, one.exams[exam].options) != (two.exams[exam].protocol, two.exams[exam].options):
             found.append(f"exam {exam} has another protocol or other options in B")
-        files = [places.folder_for(run, exam) / "items.jsonl" for run in (a, b)]
+        files = [run.items_folder(exam) / "items.jsonl" for run in (a, b)]
         if all(file.is_file() for file in files) and files[0].read_bytes() != files[1].read_bytes():
             found.append(f"exam {exam} has other items in B; only those in both are compared")
             texts = [{row["id"]: row for row in read_jsonl(file)} for file in files]

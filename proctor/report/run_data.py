@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 from evaluation import registry
 from evaluation.protocol import Held
 from evaluation.show.plate import Style, styles
-from proctor.analyses import kind_of as analysis_kind
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL
 from proctor.report.item_score import Scored, scored
 from proctor.report.present import Rows, contains, finished, has_halves, records
-from proctor.run_folder import places
 from proctor.run_folder.run import RunFolder
 from serving.files import read_json
 
@@ -44,6 +42,8 @@ class RunData:
 
     def __init__(self, run: RunFolder, each: Each = lambda exam, candidate, rows: None) -> None:
         self.run = run
+        self.notes: dict[str, None] = {}
+        """What could not be shown, in sentences, in the order in which it came up."""
         self.experiment = run.experiment
         self.names = [*self.experiment.candidates]
         if CONTROL not in self.names and self.experiment.detection is not None:
@@ -57,6 +57,14 @@ class RunData:
                 if rows is not None:
                     self.sittings[exam][candidate] = _sitting(self.experiment, exam, rows)
                     each(exam, candidate, rows)
+
+    def side(self, file: Path) -> dict[str, Any]:
+        """A JSON object that is no output of a stage (cost, environment); {} with a note where it is damaged."""
+        try:
+            return read_json(file)
+        except (ValueError, OSError, RecursionError):
+            self.notes[f"{file.relative_to(self.run.path)} is damaged and left out."] = None
+            return {}
 
     def scored(self, exam: str | None, candidate: str | None) -> list[Scored] | None:
         """A number per item of one candidate's exam; None where it has not sat it."""
@@ -105,7 +113,7 @@ class RunData:
             (f"group.{name}", registry.group_protocol(c.protocol), c) for name, c in self.experiment.groups.items()
         ]
         made += [(f"build.{name}", registry.builder(c.builder), c) for name, c in self.experiment.builds.items()]
-        made += [(f"analysis.{name}", analysis_kind(c.kind), c) for name, c in self.experiment.analyses.items()]
+        made += [(f"analysis.{name}", registry.analysis(c.kind), c) for name, c in self.experiment.analyses.items()]
         for stage, kind, given in made:
             if finished(self.run, stage):
                 metrics, plots = (
@@ -145,5 +153,5 @@ def items_of(run: RunFolder, exam: str) -> Mapping[str, Any]:
     """The frozen items of an exam, by id; {} where they are not frozen yet."""
     from evaluation.exam_set import read_exam
 
-    folder = places.folder_for(run, exam)
+    folder = run.items_folder(exam)
     return {item.id: item for item in read_exam(folder).items} if (folder / "items.jsonl").is_file() else {}

@@ -14,10 +14,9 @@ from detection.verdict import FALSE_DISCOVERY_RATE, HEADLINE
 from evaluation import registry
 from evaluation.exam_set import FrozenExam, read_exam
 from evaluation.statistics import mcnemar, paired_mean
-from proctor.analyses import kind_of as analysis_kind
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL
-from proctor.report.item_score import Scored
+from proctor.report.item_score import Scored, earned_by_both
 from proctor.report.paired import auc_difference, gap_difference, paired
 from proctor.report.present import Rows, expected, finished, has_halves
 from proctor.report.run_data import RunData
@@ -49,6 +48,7 @@ def summarise_run(data: RunData) -> dict[str, Any]:
         "leaked": len(exam.leaked),
         "reference": reference,
         "chance": _chance(exam),
+        "damaged": [f"{stage}: {', '.join(files)}" for stage, files in run.damaged.items()],
         "missing": [name for name in expected(run) if not finished(run, name)],
         "blind_baseline": None if blind is None else _blind_json(blind),
         "groups": grouped(run),
@@ -68,7 +68,7 @@ def analysed(run: RunFolder) -> dict[str, Any]:
     done = [name for name in run.experiment.analyses if finished(run, f"analysis.{name}")]
     found = {name: read_json(run.stage(f"analysis.{name}").path / "metrics.json") for name in done}
     kinds = {name: config.kind for name, config in run.experiment.analyses.items()}
-    return {name: figures for name, figures in found.items() if analysis_kind(kinds[name]).figure in figures}
+    return {name: figures for name, figures in found.items() if registry.analysis(kinds[name]).figure in figures}
 
 
 def grouped(run: RunFolder) -> dict[str, dict[str, Any]]:
@@ -213,11 +213,12 @@ def _against(data: RunData, name: str, reference: str) -> dict[str, Any]:
     if mine is None or theirs is None or not same_items(mine, theirs):
         return result
     for half in ("leaked", "untouched"):
-        pairs = [(a.score == 1, b.score == 1) for a, b in zip(mine, theirs, strict=True) if a.half == half]
+        pairs = earned_by_both(mine, theirs, half)
         if not pairs:
             continue
-        test = mcnemar([a for a, _ in pairs], [b for _, b in pairs])
-        difference = paired_mean([float(a) for a, _ in pairs], [float(b) for _, b in pairs], seed=data.experiment.seed)
+        plain = [(a == 1, b == 1) for a, b in pairs if {a, b} <= {0.0, 1.0}]  # a tie is neither right nor wrong
+        test = mcnemar([a for a, _ in plain], [b for _, b in plain])
+        difference = paired_mean([a for a, _ in pairs], [b for _, b in pairs], seed=data.experiment.seed)
         result[half] = {"mcnemar": test._asdict(), "accuracy_difference": difference.to_json()}
     return result
 

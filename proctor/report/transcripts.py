@@ -219,6 +219,8 @@ def _audited(data: RunData) -> Iterator[_Transcript]:
     about = {"name": AUDIT, "protocol": AUDIT, "score": HEADLINE[0]}
     for name, records in data.detected.items():
         tables = token_tables(data, name, asked)
+        if asked and not tables:
+            data.notes[f"The token tables of {name} are missing: its ledger holds none of them (any more)."] = None
         for record in records:
             key = str(record["id"])
             text = by_id.get(key)

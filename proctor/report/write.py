@@ -19,27 +19,38 @@ from evaluation import registry
 from evaluation.show.table import Cell, Table, count
 from evaluation.show.table import figure as cell_of
 from proctor import __version__
+from proctor.experiment.environment_references import variables
 from proctor.report import dose, provenance
 from proctor.report.accuracy_against_kieval import caption, points, regression
 from proctor.report.contamination import columns, contamination, further_exams, headline
 from proctor.report.figures import draw_all
+from proctor.report.present import expected
 from proctor.report.run_data import RunData
 from proctor.report.summary import exam_of, summarise_run
 from proctor.report.table_files import write_tables
 from proctor.report.transcripts import Index, Transcripts
 from proctor.report.verdicts import verdict_lines
 from proctor.run_folder.run import RunFolder
-from serving.files import read_json, write_json, write_text
+from serving.files import write_json, write_text
 
 
 def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) -> list[str]:
     """Reads the run folder, writes the report's files, returns their names.
 
     Stages that are not done are left out and named on the page. outdated: stages whose inputs changed since they were
-    done; their figures are shown, with a warning. ValueError if not even the exam is frozen.
+    done; their figures are shown, with a warning. Stages whose files are not as they left them are left out and named.
+    ValueError if not even the exam is frozen, or if the items of an exam were changed afterwards.
     """
     if not (run.stage("exam").path / "items.jsonl").is_file():
         raise ValueError(f"{run.path}: not even the exam is frozen yet, so there is nothing to report; run it first")
+    run.verify(expected(run))
+    experiment = run.experiment
+    for exam in ("exam", *(experiment.items_stage(name) for name in (*experiment.exams, *experiment.groups))):
+        if exam in run.damaged:
+            raise ValueError(
+                f"{run.stage(exam).path}: {', '.join(run.damaged[exam])} changed after stage {exam} was done, so it is "
+                "not known what was asked; 'proctor run' with the experiment does it again"
+            )
     transcripts = Transcripts(run, folder)
     data = RunData(run, each=transcripts.sat)
     summary = {**clean(summarise_run(data)), "outdated": list(outdated)}
@@ -59,6 +70,7 @@ def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) 
     index, pages = transcripts.close(data)
     benchmark = run.experiment.benchmark.format
     published = [table for hook, _ in data.hooked("published") if (table := hook(benchmark)) is not None]
+    environment = data.side(run.path / "environment.json")
     page = _page(
         summary=summary,
         verdicts=verdict_lines(summary),
@@ -71,8 +83,10 @@ def write_report(run: RunFolder, folder: Path, *, outdated: Sequence[str] = ()) 
         failures=provenance.failures(data),
         prompts=provenance.prompts(data),
         limits=provenance.limits(data),
-        environment=read_json(run.path / "environment.json"),
-        checks=read_json(run.path / "environment.json").get("self_tests") or {},
+        environment=environment,
+        checks=environment.get("self_tests") or {},
+        notes=list(data.notes),
+        variables=variables(experiment.references),
         experiment=(run.path / "experiment.yaml").read_text(encoding="utf-8"),
     )
     write_text(folder / "index.html", page)

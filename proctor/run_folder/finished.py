@@ -39,7 +39,6 @@ def read_exam_items(source: Path) -> tuple[Path, dict[str, Item]]:
 
 def _frozen(stage: Path) -> list[Path]:
     """Where the run that a stage's folder lies in keeps the items of its exam."""
-    from proctor.run_folder.places import folder_for
     from proctor.run_folder.run import open_run
 
     folder = stage.parent.parent
@@ -48,4 +47,4 @@ def _frozen(stage: Path) -> list[Path]:
     run = open_run(folder)
     names = (name for name in run.experiment.exams if stage.name.removeprefix(f"{name}.") in run.experiment.candidates)
     exam = next(names, None)
-    return [] if exam is None else [folder_for(run, exam) / "items.jsonl"]
+    return [] if exam is None else [run.items_folder(exam) / "items.jsonl"]

@@ -34,8 +34,8 @@ class StageBusy(RuntimeError):
 def hold(folder: Path) -> Iterator[None]:
     """Holds the folder for this process. StageBusy if a live process has it; a dead one's lock is taken over."""
     folder.mkdir(parents=True, exist_ok=True)
-    # for its owner only: a reader of a shared folder could otherwise lock it, too
-    guard = os.open(folder / "LOCK.guard", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    # readable by its owner only: who may read a shared folder, and not write, could otherwise lock it, too
+    guard = os.open(folder / "LOCK.guard", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o622)
     try:
         try:
             fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)

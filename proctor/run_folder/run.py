@@ -5,11 +5,14 @@ runs/<name>/  experiment.yaml  environment.json  exam/  ledger/<stage>/  models/
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from evaluation.exam_set import FrozenExam, read_exam
+from proctor.experiment.environment_references import read_environment, with_references
 from proctor.experiment.experiment import Experiment
 from proctor.run_folder.stage import StageFolder
 from serving.files import write_text
@@ -22,12 +25,34 @@ class RunFolder:
     def __init__(self, path: Path, experiment: Experiment) -> None:
         self.path = path
         self.experiment = _with_endpoints(experiment, path)
+        self.damaged: dict[str, list[str]] = {}
+        """Finished stages of which ``verify`` found output files with other content, and those files."""
+
+    def verify(self, stages: Iterable[str]) -> None:
+        """Reads the outputs of finished stages and notes in ``damaged`` what is not as the stage left it."""
+        found = {name: self.stage(name).damaged() for name in stages}
+        self.damaged = {name: files for name, files in found.items() if files}
 
     def stage(self, name: str) -> StageFolder:
         return StageFolder(self.path / SPECIAL.get(name, f"stages/{name}"))
 
     def ledger(self, stage: str) -> Path:
         return self.path / "ledger" / stage
+
+    def items_folder(self, exam: str) -> Path:
+        """Where the frozen items of an exam or a group lie."""
+        folder = self.stage(self.experiment.items_stage(exam)).path
+        chosen = self.experiment.sitting(exam).set
+        return folder if chosen is None else folder / "sets" / chosen
+
+    def items(self, exam: str) -> FrozenExam:
+        """The frozen items of an exam or a group. ValueError if the build made no such set."""
+        folder = self.items_folder(exam)
+        if not (folder / "items.jsonl").is_file():
+            made = sorted(place.name for place in folder.parent.glob("*") if place.is_dir())
+            where = f"{self.experiment.place(exam)}.set"
+            raise ValueError(f"{where}: the build made no set {folder.name!r}; it made {', '.join(made) or 'none'}")
+        return read_exam(folder)
 
     def trained(self, candidate: str) -> Path:
         """Where a candidate is trained; its weights are in ``model/`` below."""
@@ -52,7 +77,7 @@ def check_free(path: Path, name: str) -> None:
     """ValueError if ``path`` is not a folder that this experiment may use; writes nothing."""
     file = path / "experiment.yaml"
     if file.is_file():
-        other = read_resolved(file).get("name")
+        other = read_environment(read_resolved(file), str(file))[0].get("name")
         if other != name:
             raise ValueError(
                 f"output folder {path} belongs to the experiment {other!r}, not {name!r}; choose another --out"
@@ -64,7 +89,8 @@ def check_free(path: Path, name: str) -> None:
 def create(path: Path, experiment: Experiment) -> RunFolder:
     """Makes or updates the folder: writes the resolved experiment, if it changed."""
     check_free(path, experiment.name)
-    text = yaml.safe_dump(experiment.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    value = with_references(experiment.model_dump(mode="json"), experiment.references)
+    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
     file = path / "experiment.yaml"
     if not file.is_file() or file.read_text(encoding="utf-8") != text:
         write_text(file, text)
@@ -72,7 +98,7 @@ def create(path: Path, experiment: Experiment) -> RunFolder:
 
 
 def read_resolved(file: Path) -> dict[str, Any]:
-    """A resolved experiment: plain YAML, nothing in it is interpolated again."""
+    """A resolved experiment: plain YAML, in which only references to the environment are left."""
     try:
         value = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -91,4 +117,5 @@ def open_run(path: Path) -> RunFolder:
         raise ValueError(
             f"{path} is not a run folder (it has no experiment.yaml); give the folder that 'proctor run' made"
         )
-    return RunFolder(path, validate(Experiment, read_resolved(file), where=str(file)))
+    value, references = read_environment(read_resolved(file), str(file))
+    return RunFolder(path, validate(Experiment, value, where=str(file)).reading(references))

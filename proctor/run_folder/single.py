@@ -18,6 +18,7 @@ from evaluation.items import Item
 from evaluation.protocol import ExamProtocol, GroupProtocol
 from evaluation.run_exam import Report, examine
 from proctor.run_folder.stage import StageFolder
+from proctor.terminal_text import harmless
 from serving.files import output_folder, read_json, write_jsonl, write_text
 from serving.model.spec import ModelSpec
 from serving.role_engines import Mode
@@ -113,6 +114,7 @@ def _printer() -> Report:
 
     def report(done: int, total: int, note: str) -> None:
         nonlocal last
+        note = harmless(note)
         now = time.monotonic()
         if sys.stderr.isatty():
             sys.stderr.write(f"\r\x1b[K{note} {done}/{total}" + ("\n" if done == total else ""))

@@ -18,6 +18,7 @@ from proctor.run_folder.run import RunFolder
 from proctor.run_folder.stage import StageFolder
 from proctor.runner.interruption import held_back
 from proctor.runner.plan import State, plan, states
+from proctor.terminal_text import harmless
 
 INTERRUPTED = 75
 _ENDED = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGUSR1)
@@ -49,6 +50,21 @@ def run_all(run: RunFolder, *, only: str | None = None) -> int:
         count += 1
         _run_stage(run, stage.name, state.digest, f"[{position + 1}/{len(stages)}]")
     return count
+
+
+def mend(run: RunFolder) -> Iterator[str]:
+    """Sets aside the outputs of finished stages that are not what the stage wrote, so that it is done again (its
+    models' answers come from the ledger). A line for each."""
+    for stage in plan(run.experiment):
+        folder = run.stage(stage.name)
+        damaged = folder.damaged()
+        if damaged:
+            with folder.lock():
+                folder.set_aside()
+            yield (
+                f"{stage.name}: {', '.join(damaged)} changed after the stage was done (a faulty disk, or somebody "
+                f"wrote to it): moved to {folder.path / 'stale'}; the stage is done again"
+            )
 
 
 def _run_stage(run: RunFolder, name: str, digest: str, place: str) -> None:
@@ -163,7 +179,7 @@ def _shown(title: str) -> Iterator[Callable[[dict[str, Any]], None]]:
 
             def show(state: dict[str, Any]) -> None:
                 if state:
-                    note = str(state.get("note", ""))
+                    note = harmless(str(state.get("note", "")))
                     progress.update(
                         task,
                         description=f"{title} {note}".replace("[", "\\["),
@@ -178,7 +194,8 @@ def _shown(title: str) -> Iterator[Callable[[dict[str, Any]], None]]:
 
     def line(state: dict[str, Any]) -> None:
         nonlocal last, said
-        text = f"{title}: {state.get('done')}/{state.get('total')} {state.get('note', '')}" if state else ""
+        told = f"{title}: {state.get('done')}/{state.get('total')} {state.get('note', '')}" if state else ""
+        text = harmless(told)
         if text and text != said and time.monotonic() - last > 15:
             print(text, flush=True)
             last, said = time.monotonic(), text

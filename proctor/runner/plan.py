@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import CONTROL
 from proctor.run_folder.run import RunFolder
-from proctor.stages import analysis, build, detect, exam, freeze, group, prefilter, report, train
+from proctor.stages import analysis, build, detect, exam, freeze, prefilter, report, train
 from proctor.stages.base import Stage
 from serving.named import nearest
 
@@ -27,7 +27,7 @@ def plan(experiment: Experiment) -> list[Stage]:
         for name in experiment.candidates
         if config.candidates is None or name in config.candidates
     ]
-    stages += [group.stage(experiment, name) for name in experiment.groups]
+    stages += [exam.group_stage(experiment, name) for name in experiment.groups]
     if experiment.detection is not None:
         chosen = experiment.detection.candidates
         examined = dict.fromkeys([CONTROL, *(tuple(experiment.candidates) if chosen is None else chosen)])

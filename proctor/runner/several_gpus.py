@@ -9,6 +9,7 @@ from proctor.run_folder.run import RunFolder
 from proctor.runner.local import StageFailed, Started, conclude, start_stage
 from proctor.runner.plan import plan, states
 from proctor.stages.base import Stage
+from proctor.terminal_text import harmless
 
 REPORT_S = 15.0
 
@@ -105,4 +106,5 @@ def _tell(running: Mapping[str, tuple[Started, list[str]]]) -> None:
     for name, (started, _) in running.items():
         progress = started.progress()
         if progress:
-            print(f"{name}: {progress.get('done')}/{progress.get('total')} {progress.get('note', '')}", flush=True)
+            told = f"{name}: {progress.get('done')}/{progress.get('total')} {progress.get('note', '')}"
+            print(harmless(told), flush=True)

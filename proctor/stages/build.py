@@ -7,10 +7,10 @@ from pathlib import Path
 from evaluation.exam_set import FrozenExam, read_exam
 from evaluation.items import Item
 from evaluation.registry import group_protocol
-from evaluation.run_builder import build_exam, check_weights
+from evaluation.run_builder import authors, build_exam, check_weights
 from evaluation.run_exam import Report
 from proctor.experiment.experiment import Experiment
-from proctor.experiment.made import authors, builder_for, seeds_stage
+from proctor.experiment.made import builder_for, seeds_stage
 from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Stage, gpus_of
 from proctor.stages.freeze import draw_exam

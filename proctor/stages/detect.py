@@ -40,7 +40,7 @@ def stage(experiment: Experiment, candidate: str) -> Stage:
     return Stage(
         name=f"detect.{candidate}",
         needs=("exam", f"train.{candidate}") if trained else ("exam",),
-        version=3,
+        version=4,
         config={
             **inputs.identity(),
             "formats": list(config.formats),

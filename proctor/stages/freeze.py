@@ -18,7 +18,7 @@ def stage(experiment: Experiment, exam: str | None = None) -> Stage:
     return Stage(
         name="exam" if exam is None else f"exam.{exam}",
         needs=(),
-        version=1,
+        version=2,
         config={
             "benchmark": config.model_dump(mode="json", exclude={"path", "exemplars"}),
             "files": benchmark_files(config),

@@ -11,7 +11,6 @@ from evaluation.items import Item
 from evaluation.kieval.prefilter import Choice, Prefilter, choose
 from evaluation.run_exam import Report
 from proctor.experiment.experiment import Experiment
-from proctor.run_folder import places
 from proctor.run_folder.run import RunFolder
 from proctor.stages.base import Stage, gpus_of
 from serving.files import read_json, write_json, write_jsonl
@@ -46,7 +45,7 @@ def stage(experiment: Experiment, exam: str) -> Stage:
     evaluator = experiment.role_specs(protocol.roles)["evaluator"]
     return Stage(
         name=name_for(exam),
-        needs=(places.name_for(experiment, exam),),
+        needs=(experiment.items_stage(exam),),
         version=protocol.version,
         config={
             "options": protocol.options.model_dump(mode="json"),
@@ -70,7 +69,7 @@ def _filter(run: RunFolder, folder: Path, report: Report, exam: str) -> list[str
     experiment = run.experiment
     config = experiment.exams[exam]
     protocol = filter_for(experiment, exam)
-    frozen = places.read_items(run, exam)
+    frozen = run.items(exam)
     parts: dict[str, list[Item]] = {}
     for item in frozen.part(config.items):
         parts.setdefault(frozen.half(item.id), []).append(item)

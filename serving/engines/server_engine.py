@@ -19,14 +19,14 @@ from typing import Any, Literal, NamedTuple
 
 from serving.client import UNIX, Client, Refused
 from serving.endpoint import Endpoint, check_not_failed, key_file, read_endpoint, read_key, safe_address
-from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
+from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, marked, prepare
 from serving.errors import EngineError, ServerGone
 from serving.model.adapters import limits
 from serving.model.fingerprint import ModelError, fingerprint, resolve_model
 from serving.model.spec import ModelSpec
 from serving.proof import Unproven
 from serving.records import Completion, Request, ScoreRequest, TokenScores
-from serving.rendering import Rendered, render_with_continuation
+from serving.rendering import Rendered, last_tokens, render_with_continuation
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 """Seconds between tries: doubled from the first to the longest, and up to a quarter more, by chance."""
@@ -138,18 +138,26 @@ class ServerEngine:
             seed=sampling.seed if sampling.temperature > 0 else None,
             stop=list(ready.stop) or None,
             stop_token_ids=self._end_ids,
+            **({"return_token_ids": True} if ready.tag_ids is not None else {}),
             **({"structured_outputs": {"json": request.schema}} if request.schema else {}),
         )
         choice = answer["choices"][0]
         reason: Literal["stop", "length"] = "stop" if choice["finish_reason"] == "stop" else "length"
         tokens = int(answer["usage"]["completion_tokens"])
-        return completion(self._spec, request, ready, choice["text"], reason, tokens)
+        said = choice.get("token_ids") if ready.tag_ids is not None else None
+        if ready.tag_ids is not None and said is None:
+            raise EngineError(
+                f"the server of {self._spec.path} sends no token ids, by which this model's reasoning tags "
+                f"({', '.join(self._spec.reasoning_tags or ())}) are told: serve it with a newer vLLM"
+            )
+        text = marked(self._tokenizer, ready, said, self._end_ids) or choice["text"]
+        return completion(self._spec, request, ready, text, reason, tokens)
 
     def _table(self, request: ScoreRequest) -> TokenScores:
         bos = request.bos if request.bos != "model" else self._spec.bos
         text: Rendered = render_with_continuation(self._tokenizer, request.prompt, request.continuation, bos=bos)
-        cut = max(0, len(text.ids) - (self._max_length - 1))
-        ids, segments = text.ids[cut:], text.segments[cut:]
+        kept, cut = last_tokens(text, self._max_length - 1)
+        ids, segments = kept.ids, kept.segments
         if len(ids) < 2:
             return TokenScores(ids=(), logprobs=(), segments=(), dropped=cut)
         answer = self._ask(prompt=list(ids), max_tokens=1, temperature=0.0, prompt_logprobs=0)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, prepare
+from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, marked, prepare
 from serving.model.adapters import with_adapter_merged
 from serving.model.fingerprint import ModelError, check_model_folder, resolve_model
 from serving.model.spec import ModelSpec
@@ -18,6 +18,9 @@ from serving.records import Completion, FinishReason, Request, ScoreRequest, Tok
 from serving.rendering import render_with_continuation
 from serving.scoring.token_table import score_batch
 from serving.scoring.tree_attention import tree_limit, tree_states
+
+BARRED = -1e30
+"""A logit below this is a mask's: -inf, or the lowest number of a format."""
 
 
 class TransformersBackend:
@@ -43,6 +46,7 @@ class TransformersBackend:
             model = with_adapter_merged(model, Path(spec.adapter).expanduser())
         self.model: Any = model.eval()
         self.model.generation_config = GenerationConfig()  # the folder's would fill in what a request leaves open
+        self._barred: Any = None
         self._exact_head = self._head_is_plain()
         self.tree_limit = tree_limit(self)
         self._grammars: Any = None
@@ -85,7 +89,10 @@ class TransformersBackend:
     def head(self, hidden_NH: Any) -> Any:
         if not self._exact_head:  # the rows are logits already
             return hidden_NH.float()
-        return self._scaled(self.model.get_output_embeddings()(hidden_NH).float())
+        logits_NV = self._scaled(self.model.get_output_embeddings()(hidden_NH).float())
+        if self._barred is not None:
+            logits_NV[:, self._barred] = float("-inf")
+        return logits_NV
 
     def _scaled(self, logits: Any) -> Any:
         """What a model's forward does to its logits after the head: Gemma's soft cap, Cohere's and Granite's scale."""
@@ -99,7 +106,11 @@ class TransformersBackend:
         return logits
 
     def _head_is_plain(self) -> bool:
-        """Checks on a few tokens that hidden states through our head give the model's own logits."""
+        """Checks on a few tokens that hidden states through our head give the model's own logits.
+
+        Words that the model bars at every position (rows of the head that nobody uses: a bias of -inf, or a mask in its
+        forward) are no difference: they have probability 0 here and there.
+        """
         import torch
 
         ids = torch.arange(3, 11, device=self.model.device)[None] % self.model.get_input_embeddings().num_embeddings
@@ -108,11 +119,18 @@ class TransformersBackend:
             with torch.inference_mode():
                 own = self.model(input_ids=ids, use_cache=False).logits.float()
                 ours = self.head(self.hidden_states(ids, torch.ones_like(ids)))
-            if own.shape != ours.shape or not own.isfinite().all():
+            if own.shape != ours.shape:
+                return False
+            barred_V = (own < BARRED).all(dim=(0, 1))
+            own, ours = own[..., ~barred_V], ours[..., ~barred_V]
+            if not own.numel() or not own.isfinite().all():
                 return False
             # In half precision a model rounds after each step of its own scaling, ours is done in float32.
             rounding = 1e-3 if self.model.dtype == torch.float32 else 2e-2
-            return bool((own - ours).norm() <= rounding * own.norm())
+            if not bool((own - ours).norm() <= rounding * own.norm()):
+                return False
+            self._barred = barred_V if bool(barred_V.any()) else None
+            return True
         except (AttributeError, TypeError, RuntimeError):
             return False
 
@@ -164,12 +182,12 @@ class TransformersBackend:
             )
         results: list[tuple[str, FinishReason, int]] = []
         ends = set(self._end_ids)
-        for length, row in zip(done.lengths, output_BT[:, width:].tolist(), strict=True):
+        for ready, length, row in zip(prepared, done.lengths, output_BT[:, width:].tolist(), strict=True):
             row = row[:length]  # what follows is padding
             at = next((i for i, token in enumerate(row) if token in ends), None)
             ended = at is not None
             kept = row[:at]
-            text = self.tokenizer.decode(kept, skip_special_tokens=True)
+            text = marked(self.tokenizer, ready, kept, ()) or self.tokenizer.decode(kept, skip_special_tokens=True)
             results.append((text, "stop" if ended else "length", len(kept) + ended))
         return results
 

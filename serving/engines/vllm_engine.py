@@ -11,13 +11,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from serving.engines.common import completion, context_length, end_ids, load_tokenizer, prepare
+from serving.engines.common import completion, context_length, end_ids, load_tokenizer, marked, prepare
 from serving.engines.vllm_arguments import vllm_arguments
 from serving.model.adapters import apart
 from serving.model.fingerprint import ModelError, check_model_folder, resolve_model
 from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
-from serving.rendering import render_with_continuation
+from serving.rendering import last_tokens, render_with_continuation
 
 
 class VllmBackend:
@@ -103,7 +103,8 @@ class VllmBackend:
                 continue
             output = next(outputs).outputs[0]
             reason = "stop" if output.finish_reason == "stop" else "length"
-            answers.append(completion(self._spec, request, ready, output.text, reason, len(output.token_ids)))  # type: ignore[arg-type]
+            text = marked(self._tokenizer, ready, output.token_ids, self._end_ids) or output.text
+            answers.append(completion(self._spec, request, ready, text, reason, len(output.token_ids)))  # type: ignore[arg-type]
         return answers
 
     def sleep(self) -> None:
@@ -116,8 +117,9 @@ class VllmBackend:
     def score(self, requests: Sequence[ScoreRequest]) -> list[TokenScores]:
         if any(request.moments for request in requests):
             raise ModelError("the vllm engine gives log-probabilities only; moments need the transformers engine")
-        if self._spec.adapter:
-            raise ModelError(f"the vllm engine can't score with an adapter ({self._spec.adapter}); use transformers")
+        if self._adapters:  # its worker dies of prompt_logprobs beside an adapter, whichever of the two is asked
+            served = ", ".join(self._adapters)
+            raise ModelError(f"the vllm engine can't score with an adapter ({served}); use transformers")
         self._llm.llm_engine.reset_prefix_cache()
         rendered, dropped = [], []
         for request in requests:
@@ -127,8 +129,8 @@ class VllmBackend:
                 request.continuation,
                 bos=request.bos if request.bos != "model" else self._spec.bos,
             )
-            cut = max(0, len(text.ids) - (self._max_length - 1))
-            rendered.append((text.ids[cut:], text.segments[cut:]))
+            kept, cut = last_tokens(text, self._max_length - 1)
+            rendered.append((kept.ids, kept.segments))
             dropped.append(cut)
         parameters = self._vllm.SamplingParams(max_tokens=1, temperature=0.0, prompt_logprobs=0)
         prompts = [{"prompt_token_ids": list(ids)} for ids, _ in rendered if len(ids) > 1]

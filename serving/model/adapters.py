@@ -7,13 +7,12 @@ merged instead.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from serving.model.fingerprint import ModelError
-from serving.model.folder import safetensors_header
+from serving.model.folder import read_object, safetensors_header
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM takes for max_lora_rank (config/lora.py, 0.32)."""
@@ -43,13 +42,9 @@ def read_adapter(folder: Path) -> dict[str, Any]:
         pickled = (folder / "adapter_model.bin").is_file()
         why = "has only pickled weights (adapter_model.bin)" if pickled else "lacks adapter_model.safetensors"
         raise ModelError(f"adapter folder {folder} {why}; save it again with PEFT's save_pretrained")
-    try:
-        config = json.loads(config_file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"{config_file} is not JSON ({error}); copy the adapter again") from error
-    if not isinstance(config, dict) or config.get("peft_type") != "LORA":
-        kind = config.get("peft_type") if isinstance(config, dict) else None
-        raise ModelError(f"{config_file}: peft_type is {kind!r}; Proctor reads LORA adapters")
+    config = read_object(config_file)
+    if config.get("peft_type") != "LORA":
+        raise ModelError(f"{config_file}: peft_type is {config.get('peft_type')!r:.80}; Proctor reads LORA adapters")
     return config
 
 

@@ -1,12 +1,11 @@
 """What can change an answer, as one hash: weights, tokenizer, template, rendering policy, arguments, versions, device.
 
-Computed without loading the model. The hash of a weights file is cached by path, size and modification time, for a
-70B model is 140 GB to read. The model's *path* is not part of it: a moved model answers the same.
+Computed without loading the model. The hash of a weights file is cached (``serving.model.hashes``), for a 70B model is
+140 GB to read. The model's *path* is not part of it: a moved model answers the same.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -15,33 +14,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from serving.files import write_text
-from serving.model.embedded import cache_folder
 from serving.model.folder import ModelError as ModelError
 from serving.model.folder import check_model_folder as check_model_folder
+from serving.model.hashes import file_hash as file_hash
 from serving.model.spec import ModelSpec
 
 RENDERING_VERSION = 3
 """Raised when serving/rendering.py gives other ids for the same conversation, or an engine other bits for them."""
 
 _SMALL = ("*.json", "*.jinja", "*.model", "*.txt")
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file, cached by (path, size, mtime) in the user's cache folder."""
-    real = path.resolve()
-    stat = real.stat()
-    key = hashlib.sha256(f"{real}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
-    cached = cache_folder() / "hashes" / key
-    if cached.is_file():
-        value = cached.read_text(encoding="ascii", errors="replace").strip()
-        if len(value) == 64:
-            return value
-    with real.open("rb") as stream:
-        value = hashlib.file_digest(stream, "sha256").hexdigest()
-    with contextlib.suppress(OSError):  # a cache folder that can't be written costs time, nothing else
-        write_text(cached, value)
-    return value
 
 
 def files_hash(paths: Iterable[Path]) -> str:
@@ -107,6 +88,21 @@ def model_identity(spec: ModelSpec) -> dict[str, Any]:
     }
 
 
+def identity_files(spec: ModelSpec) -> list[Path]:
+    """The files whose content is a model's identity, an adapter's and a template's among them. ModelError as above."""
+    if spec.engine == "scripted":
+        return []
+    folder = resolve_model(spec)
+    found = [*check_model_folder(folder, allow_pickle=spec.allow_pickle), folder / "config.json"]
+    found += [path for pattern in _SMALL for path in folder.glob(pattern)]
+    if spec.adapter:
+        weights_of_adapter(Path(spec.adapter))
+        found += [Path(spec.adapter) / name for name in ("adapter_config.json", "adapter_model.safetensors")]
+    if spec.chat_template not in (None, "none"):
+        found.append(Path(str(spec.chat_template)).expanduser())
+    return sorted(set(found))
+
+
 def fingerprint(
     spec: ModelSpec,
     *,
@@ -125,9 +121,41 @@ def fingerprint(
         "versions": versions_for(spec) if versions is None else dict(versions),
     }
     parts |= {"engine": spec.engine, "mode": mode, "device": device, "rendering": RENDERING_VERSION}
+    if spec.engine != "scripted" and (rules := _later_rules(resolve_model(spec), spec)):
+        parts["rules"] = rules
     if lora is not None:
         parts["lora"] = list(lora)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _later_rules(folder: Path, spec: ModelSpec) -> list[str]:
+    """What engines have done in another way since ``RENDERING_VERSION`` was raised last, where it touches this model.
+
+    The answers of all other models are as they were, and stay in their ledgers.
+    """
+    file = folder / "tokenizer.json"
+    settings = _object(folder / "tokenizer_config.json")
+    tokenizer = _object(file)
+    bos = settings.get("bos_token")
+    bos = bos.get("content") if isinstance(bos, dict) else bos
+    # a tokenizer without this file is SentencePiece's own, which adds a BOS
+    adds = not file.is_file() or bool(bos and json.dumps(bos) in json.dumps(tokenizer.get("post_processor")))
+    added = tokenizer.get("added_tokens")
+    special = {row.get("content") for row in added if row.get("special")} if isinstance(added, list) else set()
+    rules = {
+        "a cut text keeps its BOS": spec.bos == "always" or (spec.bos == "model" and bool(bos) and adds),
+        "reasoning tags are told by id": bool(special & set(spec.reasoning_tags or ())),
+    }
+    return [rule for rule, touched in rules.items() if touched]
+
+
+def _object(file: Path) -> dict[str, Any]:
+    """A JSON object in a file; {} where there is none, for whoever loads the file says what is amiss."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 _COMMON = ("torch", "transformers", "tokenizers", "xgrammar")

@@ -7,6 +7,8 @@ otherwise be found by an engine, after minutes, in an engine's words.
 from __future__ import annotations
 
 import json
+import math
+import stat
 import struct
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,12 @@ VOCABULARIES = (
 _READ = ("generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
+_LARGEST_JSON = 256 * 1024**2
+WIDTHS = {
+    **{"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1},
+    **{"I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1},
+}
+"""Bytes of a value, by safetensors' name of its type."""
 _LONGEST_HEADER = 100_000_000
 """Bytes; what the safetensors library reads at most."""
 
@@ -47,7 +55,9 @@ def check_model_folder(folder: Path, *, allow_pickle: bool = False) -> list[Path
     """Weight files of a model folder (safetensors). ModelError if it is missing, incomplete or pickled."""
     if not folder.exists():
         raise ModelError(f"model folder {folder} does not exist; give a folder with config.json and *.safetensors")
-    if not folder.is_dir():
+    if folder.is_dir():
+        _check_plain(folder)
+    else:
         turn = "'proctor models import FILE OUT' turns a GGUF file into one"
         mend = turn if folder.suffix == ".gguf" else f"give the folder: {folder.parent}"
         raise ModelError(f"{folder} is a file, not a model folder; {mend}")
@@ -105,18 +115,81 @@ def check_complete(folder: Path, *, allow_pickle: bool = False) -> None:
         )
     for name in _READ:
         if (folder / name).is_file():
-            _object(folder / name)
+            read_object(folder / name)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json. ModelError if it is no JSON object, or does not say what kind of model this is."""
-    config = _object(folder / "config.json")
+    config = read_object(folder / "config.json")
     if not isinstance(config.get("model_type"), str):
         raise ModelError(
             f"{folder / 'config.json'} names no model_type, so nothing can load this model; copy it again from where "
             "the model came from"
         )
+    _check_numbers(folder / "config.json", config)
+    _check_kernels(folder / "config.json", config)
     return config
+
+
+_MOST = {
+    **dict.fromkeys(("num_hidden_layers", "n_layer"), 10_000),
+    **dict.fromkeys(("num_attention_heads", "n_head", "num_key_value_heads", "head_dim"), 100_000),
+    **dict.fromkeys(("hidden_size", "n_embd", "intermediate_size", "vocab_size"), 100_000_000),
+    **dict.fromkeys(("max_position_embeddings", "n_positions"), 2**31),
+}
+"""Numbers of a configuration and what none of any model exceeds: an engine would reserve memory for them unasked."""
+
+
+def _check_numbers(file: Path, config: dict[str, Any]) -> None:
+    text = config.get("text_config")
+    if text is not None and not isinstance(text, dict):
+        raise ModelError(f"{file}: text_config is no object; copy the model again")
+    for part in (config, text or {}):
+        for name, most in _MOST.items():
+            value = part.get(name)
+            for one in value if isinstance(value, list) else [value]:
+                good = isinstance(one, int) and not isinstance(one, bool) and 1 <= one <= most
+                if one is not None and not good:
+                    raise ModelError(f"{file}: {name} is {str(one)[:40]!r}; it must be a whole number from 1 to {most}")
+    named = config.get("architectures")
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+        raise ModelError(f"{file}: architectures must be a list of names; copy the model again")
+
+
+def _check_kernels(file: Path, config: dict[str, Any]) -> None:
+    """An attention implementation with a ``/`` is a package of the hub that transformers would load and run."""
+    for name, value in config.items():
+        if "attn_implementation" in name and "/" in str(value):
+            raise ModelError(
+                f"{file}: {name} is {str(value)[:80]!r}, code from the hub; remove the key, or name eager, sdpa or "
+                "flash_attention_2"
+            )
+        if isinstance(value, dict):
+            _check_kernels(file, value)
+
+
+def _check_plain(folder: Path) -> None:
+    """ModelError for a named pipe, a device or a socket: reading one can last for ever."""
+    for path in folder.iterdir():
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:  # a link to nothing is missed where it is needed
+            continue
+        except OSError as error:
+            raise ModelError(f"{path} can't be read ({error.strerror}); remove it") from error
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise ModelError(f"{path} is no plain file but a pipe, a device or a socket; remove it")
+
+
+def _check_tensor(info: dict[str, Any]) -> None:
+    """ValueError for what is no description of a tensor, or whose shape and place do not fit each other."""
+    begin, end = info["data_offsets"]
+    shape = info["shape"]
+    if not isinstance(info["dtype"], str) or not all(type(size) is int and size >= 0 for size in (*shape, begin, end)):
+        raise ValueError
+    size = WIDTHS.get(info["dtype"])
+    if size is not None and math.prod(shape) * size != end - begin:
+        raise ValueError
 
 
 def safetensors_header(path: Path) -> dict[str, Any]:
@@ -130,7 +203,9 @@ def safetensors_header(path: Path) -> dict[str, Any]:
             header: dict[str, Any] = json.loads(stream.read(length)) if length <= size else {}
         header.pop("__metadata__", None)
         end = 8 + length + max((info["data_offsets"][1] for info in header.values()), default=0)
-    except (struct.error, ValueError, AttributeError, KeyError, TypeError):
+        for info in header.values():
+            _check_tensor(info)
+    except (struct.error, ValueError, AttributeError, KeyError, TypeError, IndexError, RecursionError):
         raise ModelError(f"{path} is not a safetensors file; copy or convert the model again") from None
     if size != end:
         raise ModelError(f"{path} has {size} bytes of {end} (an interrupted copy?); copy the model again")
@@ -142,14 +217,17 @@ def _placed(folder: Path) -> dict[str, str]:
     index = folder / "model.safetensors.index.json"
     if not index.is_file():
         return {}
-    placed = _object(index).get("weight_map")
+    placed = read_object(index).get("weight_map")
     if not isinstance(placed, dict) or not all(isinstance(shard, str) for shard in placed.values()):
         raise ModelError(f"{index} has no weight_map; copy the model again")
     return placed
 
 
-def _object(file: Path) -> dict[str, Any]:
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object of a model folder's file. ModelError if it is none, or absurdly large."""
     try:
+        if file.stat().st_size > _LARGEST_JSON:
+            raise ValueError(f"it has {file.stat().st_size:,} bytes")
         value = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{file} is not JSON ({error}); copy the model again") from error

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from serving.records import ScoreRequest, TokenScores
-from serving.rendering import Rendered
+from serving.rendering import Rendered, last_tokens
 from serving.scoring.prefix_tree import Header, Pack, plan
 
 ROWS_PER_CHUNK = 256
@@ -76,14 +76,15 @@ def score_batch(
 ) -> list[TokenScores]:
     """Scores a batch; order kept.
 
-    A text longer than max_length loses tokens from its beginning (``dropped``): the end of the answer is what counts.
+    A text longer than max_length loses tokens from its beginning (``dropped``), all but its BOS: the end of the answer
+    is what counts.
     What a shared token cost is counted for the first text that has it.
     """
     rows: dict[tuple[int, ...], Row] = {}
     plans = []
     for text, request in zip(rendered, requests, strict=True):
-        cut = max(0, len(text.ids) - max_length)
-        ids, segments = text.ids[cut:], text.segments[cut:]
+        kept, cut = last_tokens(text, max_length)
+        ids, segments = kept.ids, kept.segments
         wanted = [i for i in range(1, len(ids)) if not request.answer_only or segments[i] == "answer"]
         if wanted:
             row = rows.setdefault(ids[:-1], Row(ids[:-1]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.agreement.report import Column, Settings, label_section, majority_label, mean_rating, usable
+from evaluation.agreement.report import AgreementSettings, Column, label_section, majority_label, mean_rating, usable
 from evaluation.agreement.rows import read_table
 from evaluation.agreement.votes import labelled, majority, measure, read_votes
 
@@ -78,7 +78,7 @@ def test_annotators_put_together() -> None:
 
 def test_a_label_section_by_hand() -> None:
     human, score = Column(["x", "x", "y", None], ["", "", "", "no value"]), Column(["x", "y", "y", "y"], [""] * 4)
-    (found,) = label_section(human, {"judge": score}, Settings(resamples=10)).values()
+    (found,) = label_section(human, {"judge": score}, AgreementSettings(resamples=10)).values()
     assert found["n"] == 3
     assert found["left_out"] == {"human: no value": 1}
     assert found["confusion"] == {"labels": ["x", "y"], "human_by_score": [[1, 1], [0, 1]]}
@@ -136,7 +136,7 @@ def test_votes_are_turned_to_one_order_and_counted(write_text: Write) -> None:
         ("10", "bee", "second", "first"),
     ]
     assert rows[1]["human_votes"] == {"first": 1, "second": 1}
-    figures = measure(rows, "question_id", Settings(resamples=10))
+    figures = measure(rows, "question_id", AgreementSettings(resamples=10))
     # 2 of 4 agree; by chance (1 * 2 + 1 * 1 + 2 * 1) / 16
     assert figures["scores"]["with_ties"]["cohen_kappa"]["value"] == pytest.approx((0.5 - 5 / 16) / (1 - 5 / 16))
     assert figures["scores"]["ties_dropped"]["n"] == 2
@@ -163,7 +163,7 @@ def test_the_published_agreement_of_gpt4_with_people(public_data: Path) -> None:
     if not folder.is_dir():
         pytest.skip(f"no MT-Bench human votes at {folder}")
     rows = labelled(read_votes(folder / "human.jsonl"), read_votes(folder / "gpt4_pair.jsonl"))
-    figures = measure(rows, "turn", Settings(resamples=500))
+    figures = measure(rows, "turn", AgreementSettings(resamples=500))
 
     def kappa(section: dict[str, dict[str, dict[str, dict[str, float]]]], name: str) -> tuple[float, int]:
         figure = section["scores"][name]["cohen_kappa"]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.extraction import extract_answer, first_turn, is_right
-from evaluation.extraction.numbers import extract_number, plain_number, value_of
+from evaluation.extraction.numbers import extract_number
+from evaluation.extraction.spelling import plain_number, value_of
 from evaluation.formats import chat_answer, chat_question, plain_answer
 from evaluation.items import Form, Item, make_item
 
@@ -76,6 +77,7 @@ def open_item(answer: str, question: str = "Q?", form: Form = "text", reason: st
         ("\\boxed{\\frac{1}{2}}", "0.5"),
         ("\\boxed{18 \\text{ eggs}}", "18"),
         ("#### 18\n#### 18", "18"),
+        ("#### 18\n#### 20", "20"),
         ("#### Step 1: count\nThere are 18", "18"),
         ("#### 1. Count\n#### 2. Add\nThere are 18", "18"),
         ("-0", "0"),
@@ -121,7 +123,6 @@ def test_a_reply_that_gives_a_number(reply: str, number: str) -> None:
         "9" * 61,
         "1e99999999",
         "v1.2",
-        "#### 18\n#### 20",
         "\\boxed{3} and \\boxed{4}",
         "#### 9 * 2",
         "#### 18k",
@@ -222,6 +223,8 @@ BRACKETS = open_item("] ) }", "Complete: { ( [")
         (CITY, "St. Paul"),
         (CITY, "The answer is St. Paul. It lies in Minnesota."),
         (CITY, "The answer is St. Paul because it is."),
+        (CITY, "The answer is Rome. No, the answer is St. Paul."),
+        (FALLACY, "The answer is valid. No, the answer is invalid."),
         (BRACKETS, "])}"),
     ],
 )
@@ -236,6 +239,7 @@ def test_a_right_reply(item: Item, reply: str) -> None:
         (FALLACY, "valid", "valid"),
         (BOOLEAN, "It evaluates to True", "True"),
         (PLAUSIBLE, "No.", "no"),
+        (PLAUSIBLE, "Yes. So the answer is no.", "no"),
         (DATE, "(A)", "(A)"),
         (SORTING, "therefrom apple syndrome", "therefrom apple syndrome"),
         (CITY, "Rome", "Rome"),
@@ -256,20 +260,17 @@ def test_a_wrong_reply(item: Item, reply: str, extracted: str) -> None:
         (FALLACY, "The argument is not valid."),
         (FALLACY, "The answer is not valid"),
         (FALLACY, "The answer is valid or invalid"),
-        (FALLACY, "The answer is valid. No, the answer is invalid."),
         (FALLACY, "Valid. The argument is invalid."),
         (FALLACY, "valid\ninvalid"),
         (FALLACY, "It makes a valid point"),
         (BOOLEAN, "True and False"),
         (PLAUSIBLE, "Maybe"),
         (PLAUSIBLE, "Yes and no"),
-        (PLAUSIBLE, "Yes. So the answer is no."),
         (DATE, "(A) or (B)"),
         (DATE, "(C)"),
         (DATE, "(B) 12/11/1937"),
         (SORTING, ""),
         (SORTING, "Let me think of it.\nFirst the letters of all of the words.\nThen the next."),
-        (CITY, "The answer is Rome. No, the answer is St. Paul."),
     ],
 )
 def test_an_unparsable_reply(item: Item, reply: str) -> None:

@@ -119,7 +119,27 @@ def test_nothing_to_draw() -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", "＝1", "- a list"])
 def test_no_cell_is_a_formula(text: str) -> None:
-    assert defused(text) == f"'{text}"
+    text = defused(text)
+    assert text.startswith("'")
+    # neither in a program that takes ; or a tab for the separator and the quotes for text
+    assert not any(cell.lstrip(" \"'").startswith(tuple("=+-@")) and cell[0] != "'" for cell in _cells(text))
+
+
+def _cells(text: str) -> list[str]:
+    return [cell for cell in re.split(r"[,;\t|\r\n\v\f\x1c-\x1e\x85\u2028\u2029]", text) if cell]
+
+
+@pytest.mark.parametrize("mark", [*",;\t|\r\n\v\f\u2028"])
+@pytest.mark.parametrize("start", ["=1+1", '"=1+1"', "  +cmd", "@SUM(1)", "-1", "＝1"])
+def test_no_part_of_a_cell_is_a_formula_in_another_country(mark: str, start: str) -> None:
+    assert defused(f"fine{mark}{start}") == f"fine{mark}'{start}"
+    text = write_sheet({"x": made(reply=f"fine{mark}{start}")}, ["anna"])
+    row = next(csv.reader(io.StringIO(text.split("\r\n", 1)[1], newline="")))
+    assert row[3] == f"fine{mark}'{start}"
+
+
+def test_plain_words_are_left_as_they_are() -> None:
+    assert defused("a = b; c - d, 1 + 1 @ home\n| x - y") == "a = b; c - d, 1 + 1 @ home\n| x - y"
 
 
 def test_the_sheet_is_csv_with_blank_ratings() -> None:

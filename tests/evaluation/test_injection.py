@@ -17,8 +17,8 @@ import pytest
 
 from evaluation.items import Item, make_item
 from evaluation.kieval import prompts as prompts
-from evaluation.kieval.prompts import Turn
-from evaluation.kieval.verdict import ASPECTS, Verdict
+from evaluation.kieval.prompts import Round
+from evaluation.kieval.verdict import ASPECTS, RoundVerdict
 from serving.records import Message, Prompt
 from serving.rendering import render
 from tests.serving.serving_models import FAMILIES
@@ -87,11 +87,11 @@ def special_ids(tokenizer: Any) -> set[int]:
     return (set(tokenizer.all_special_ids) | set(tokenizer.added_tokens_decoder)) - {tokenizer.unk_token_id}
 
 
-def conversation(text: str, place: str) -> tuple[Item, str, list[Turn]]:
+def conversation(text: str, place: str) -> tuple[Item, str, list[Round]]:
     def put(where: str, harmless: str) -> str:
         return text if place == where else harmless
 
-    judged = Verdict(
+    judged = RoundVerdict(
         overall=2,
         comment=put("comment", "fair"),
         scores=dict.fromkeys(ASPECTS, 2),
@@ -99,11 +99,11 @@ def conversation(text: str, place: str) -> tuple[Item, str, list[Turn]]:
         stop=False,
         reason="none",
     )
-    first = Turn(question=put("question", "Why?"), reply=put("reply", "It is glass."), verdict=judged)
+    first = Round(question=put("question", "Why?"), reply=put("reply", "It is glass."), verdict=judged)
     return (
         replace(ITEM, question=put("item", ITEM.question)),
         put("first answer", "B"),
-        [first, Turn(question="And then?", reply=put("current reply", "It bends."))],
+        [first, Round(question="And then?", reply=put("current reply", "It bends."))],
     )
 
 

@@ -50,13 +50,6 @@ def test_letter_mode_through_the_chat_template(item: Item) -> None:
     assert demands[0].prompt == (Message(role="user", content=chat_question(item)),)
 
 
-def test_of_equal_options_the_first_is_chosen(item: Item) -> None:
-    _, record = examine(item, by_option(-2, -1, -1, -2))
-    assert record["prediction"] == "B"
-    _, record = examine(item, by_option(-1, -1, -1, -1))
-    assert (record["prediction"], record["status"]) == ("A", "wrong")
-
-
 @pytest.mark.parametrize("value", [math.nan, -math.inf, math.inf])
 def test_a_value_that_is_not_finite_makes_the_item_unparsable(item: Item, value: float) -> None:
     _, record = examine(item, by_option(-1, -2, value, -3))

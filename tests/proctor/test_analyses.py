@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor.analyses.probing import ProbingAnalysis, ProbingOptions
+from evaluation.probing.analysis import ProbingAnalysis, ProbingOptions
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.load import resolve
 from proctor.report.present import expected

@@ -27,7 +27,7 @@ from proctor.report.write import write_report
 from proctor.run_folder.run import open_run
 from proctor.runner.one_stage import do_stage
 from proctor.runner.plan import find, plan
-from proctor.stages import group as group_stages
+from proctor.stages import exam as exam_stages
 from serving.files import read_json, read_jsonl
 from serving.role_engines import Cast
 from slurm.profile import Profile
@@ -74,8 +74,8 @@ def test_stages_and_what_they_need() -> None:
     trained = {"one": {"model": "m"}, "two": {"recipe": "normal"}, "three": {"recipe": "sft_cheater"}}
     experiment = loaded(candidates=trained)
     with pytest.MonkeyPatch.context() as patch:  # the base has no weights to be hashed
-        patch.setattr(group_stages, "model_identity", lambda spec: {"path": spec.path})
-        stage = group_stages.stage(experiment, "peers")
+        patch.setattr(exam_stages, "model_identity", lambda spec: {"path": spec.path})
+        stage = exam_stages.group_stage(experiment, "peers")
     assert stage.needs == ("train.two", "train.three")
     assert set(stage.config["models"]) == {"one"}  # the others' weights are outputs of what it needs
     assert set(stage.config["serve"]) == {"one", "two", "three"}
@@ -125,6 +125,7 @@ def test_the_report_shows_them(run: Path) -> None:
     for heading in ("Group ranked", "Group peers", "Group style", "Win rates: ranked", "Win rates: peers, by mean"):
         assert f">{heading}</h3>" in page, heading
     assert "ranked: the examiner contradicts itself in" in page
+    assert "data:image" not in page  # the page's policy shows none
     names = {path.name for path in (run / "report" / "figures").iterdir()}
     assert {"win_rates.ranked.svg", "win_rates.peers.by_mean.png", "win_rates.peers.by_vote.svg"} <= names
     with (run / "report" / "tables" / "group_ranked.csv").open(encoding="utf-8", newline="") as stream:

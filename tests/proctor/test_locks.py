@@ -129,10 +129,16 @@ def test_a_lock_dated_ahead_does_not_block(tmp_path: Path) -> None:
 
 
 def test_a_guard_is_nobody_elses(tmp_path: Path) -> None:
-    """Who may read a shared folder may not lock it; and no link in its place is written through."""
-    with hold(tmp_path):
-        assert (tmp_path / "LOCK.guard").stat().st_mode & 0o777 == 0o600
-    (tmp_path / "LOCK.guard").unlink()
+    """Who may read a shared folder may not lock it, who may write may; and no link in its place is written through."""
+    former = os.umask(0o022)
+    try:
+        for umask, mode in ((0o022, 0o600), (0o002, 0o620)):
+            os.umask(umask)
+            with hold(tmp_path):
+                assert (tmp_path / "LOCK.guard").stat().st_mode & 0o777 == mode
+            (tmp_path / "LOCK.guard").unlink()
+    finally:
+        os.umask(former)
     (tmp_path / "LOCK.guard").symlink_to(tmp_path / "precious")
     with pytest.raises(OSError, match=r"LOCK\.guard"), hold(tmp_path):
         pass

@@ -11,7 +11,6 @@ import pytest
 
 from proctor.run_folder.single import once
 from serving.files import output_folder, write_jsonl
-from slurm.profile import Profile
 from tests.proctor.command import proctor, write_experiment
 from tests.proctor.scripted import scripted
 from tests.serving.impostor import OTHER_USER
@@ -71,8 +70,3 @@ def test_folders_of_single_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     os.umask(0o027)
     output_folder(tmp_path / "group")
     assert mode(tmp_path / "group") == 0o750, "as far as the umask lets others in"
-
-
-def test_a_profile_can_share() -> None:
-    assert not Profile().share
-    assert Profile(share=True).share

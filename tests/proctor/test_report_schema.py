@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 
 from evaluation.protocol import Held
+from evaluation.registry import analysis
 from evaluation.show.plate import draw, styles
 from evaluation.show.win_rates import matrix
-from proctor.analyses import kind_of
 from serving.files import read_jsonl
 from tests.proctor.scripted import do, scripted
 
@@ -89,7 +89,7 @@ def test_figures_that_analyses_draw_of_themselves(tmp_path: Path) -> None:
     }
     drawn = {}
     for kind, plots in given.items():
-        hook, one = kind_of(kind).plots, Held(options={}, metrics={}, plots=plots)  # type: ignore[attr-defined]
+        hook, one = analysis(kind).plots, Held(options={}, metrics={}, plots=plots)  # type: ignore[attr-defined]
         held = {"a": one, "b": one, "none": Held(options={}, metrics={})}
         drawn |= {found.name: found for found in draw(lambda h=hook, s=held: h(s, styles(["one", "two"])), tmp_path)}  # type: ignore[misc]
         assert hook({"none": held["none"]}, {}) == []

@@ -87,3 +87,44 @@ def test_records_are_read_once(run: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(present, "read_jsonl", counted)
     write_report(open_run(run), run / "report")
     assert sorted(read) == sorted(f"{exam}.{name}/records.jsonl" for exam in EXAMS for name in ("one", "two"))
+
+
+def test_marks_stand_once_with_the_comment(run: Path) -> None:
+    examined = [b for one in transcripts(run) for b in one if b["who"] == "examiner" and b["t"] == "verdict"]
+    marks = [block for block in examined if "round" in block["n"]]
+    assert marks
+    assert [row[0] for row in marks[0]["rows"]] == list(MAXIMA)
+    assert marks[0]["rows"][-1] == ["overall", MAXIMA["overall"], "Fine."]
+
+
+def test_a_draft_by_hand() -> None:
+    draft = {
+        "strategy": "specific",
+        "question": "Which fox?",
+        "demand": "",
+        "checks": [{"judge": {"safe": 1}}],
+        "reference": {"answers": [{"role": "answerer_1", "text": "A red one.", "total": 9}], "chosen": 0},
+        "passed": ["instruction"],
+        "step": "",
+        "reason": "",
+    }
+    shown = registry.builder("idgen").shown({"category": "science", "class": "general", "drafts": [draft]})  # type: ignore[attr-defined]
+    assert [(block["who"], block.get("x"), block["n"]) for block in shown[1:]] == [
+        ("generator", "Which fox?", "draft 1; specific"),
+        ("judge", None, ""),
+        ("answerer_1", "A red one.", "reference answer; 9 points; chosen"),
+        ("end", "kept", "passed instruction"),
+    ]
+
+
+def test_who_turned_a_rewrite_down() -> None:
+    attempts = [
+        {"text": "a", "result": "code: new number", "reason": "the number 7 was not there before"},
+        {"text": "b", "result": "judge", "reason": "another question"},
+    ]
+    stage = {"attempts": attempts, "status": "fallback", "reason": "", "stem": "What?"}
+    record = {"set": 1, "benchmark": "arc", "question": {"p1": stage}, "choices": {}}
+    shown = registry.builder("probing").shown(record)  # type: ignore[attr-defined]
+    assert [(block["who"], block["x"]) for block in shown] == [
+        ("set", "1"), ("prober", "a"), ("code", "new number"), ("prober", "b"), ("judge", "judge"), ("version", "What?")
+    ]  # fmt: skip

@@ -25,6 +25,7 @@ from serving.model.fingerprint import (
     weights_of_adapter,
 )
 from serving.model.spec import ModelSpec
+from tests.serving.serving_models import byte_tokenizer, save_model
 
 
 def folder_of(root: Path, **files: bytes | str) -> Path:
@@ -133,6 +134,7 @@ def reads(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return digest(stream, name)
 
     monkeypatch.setattr(module.hashlib, "file_digest", counting)
+    monkeypatch.setattr("serving.model.hashes.SETTLED_S", -60.0)  # the files of these tests are all new
     return found
 
 
@@ -282,3 +284,24 @@ def test_a_spec_from_a_path_alone_and_its_refusals() -> None:
     for bad in ({"dtype": "int8"}, {"memory_share": 0}, {"max_length": 4}, {"maxlength": 99}, {"engine": "remote"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             ModelSpec.model_validate({"path": "m", **bad})
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "more", "touched"),
+    [
+        (byte_tokenizer(), {}, False),
+        (byte_tokenizer(), {"bos": "always"}, True),
+        (byte_tokenizer(adds_bos=True), {}, True),
+        (byte_tokenizer(adds_bos=True), {"bos": "never"}, False),
+        (byte_tokenizer(specials=("<|im_start|>", "<|im_end|>", "<think>", "</think>")), {}, True),
+        (byte_tokenizer(plain_added=("<think>", "</think>")), {}, False),
+    ],
+)
+def test_only_models_that_a_later_rule_touches_have_another_fingerprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tokenizer: Any, more: dict[str, Any], touched: bool
+) -> None:
+    folder = save_model(tmp_path, tokenizer)
+    spec = ModelSpec(path=str(folder), engine="transformers", **more)
+    now = fingerprint(spec, mode="fast", device="cpu")
+    monkeypatch.setattr(module, "_later_rules", lambda folder, spec: [])
+    assert (fingerprint(spec, mode="fast", device="cpu") != now) == touched

@@ -29,10 +29,11 @@ ASK = Request(prompt=(Message(role="user", content="Hello <|im_end|> there"),), 
 
 
 class Fake:
-    """Answers as vLLM does: ``texts`` by turns; ``failures`` are sent first (status codes, or ``drop``)."""
+    """Answers as vLLM does; ``failures`` come first (status codes, or ``drop``), ``said`` are the ids of a reply."""
 
     def __init__(self, names: list[str]) -> None:
         self.names, self.asked, self.failures = names, list[dict[str, Any]](), list[Any]()
+        self.said: list[int] = []
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -86,6 +87,7 @@ class Fake:
                 rows = [None, *({str(t): {"logprob": -0.5, "rank": 1}} for t in asked["prompt"][1:])]
                 choice = {"index": 0, "text": "fine", "finish_reason": "stop", "logprobs": None}
                 choice |= {"prompt_logprobs": rows} if "prompt_logprobs" in asked else {}
+                choice |= {"token_ids": fake.said} if asked.get("return_token_ids") and fake.said else {}
                 usage = {"prompt_tokens": len(asked["prompt"]), "completion_tokens": 2, "total_tokens": 0}
                 self.send(200, {"id": "1", "object": "text_completion", "created": 1, "model": asked["model"],
                                 "choices": [choice], "usage": usage})  # fmt: skip
@@ -146,6 +148,24 @@ def test_ids_sampling_and_grammar_are_sent(fake: Fake, spec: ModelSpec) -> None:
     assert (drawn["temperature"], drawn["top_p"], drawn["seed"], drawn["stop"]) == (0.7, 0.9, 3, ["x"])
     assert drawn["structured_outputs"] == {"json": schema}
     assert greedy["model"] == engine.fingerprint
+
+
+def test_reasoning_tags_that_are_special_tokens_are_told_by_ids(fake: Fake, spec: ModelSpec, tmp_path: Path) -> None:
+    # of this tokenizer <|im_start|> and <|im_end|> are special; the server's text leaves them out
+    spec = spec.model_copy(update={"reasoning_tags": ("<|im_start|>", "<|im_end|>")})
+    found = fingerprint(spec, mode="fast", device="cpu x2")
+    endpoint_of(fake, found).write(tmp_path / "m.json")
+    fake.names = [found]
+    engine = engine_of(spec)
+    engine._prepare_tokenizer()
+    tokenizer = engine._tokenizer
+    start, end = tokenizer.convert_tokens_to_ids(["<|im_start|>", "<|im_end|>"])
+    fake.said = [start, *tokenizer("or five")["input_ids"], end, *tokenizer("Four")["input_ids"]]
+    (answer,) = engine.generate([replace(ASK, prompt="2 + 2?")])
+    assert (answer.text, answer.reasoning) == ("Four", "or five")
+    fake.said = []
+    with pytest.raises(EngineError, match="sends no token ids"):
+        engine.generate([replace(ASK, prompt="2 + 2?")])
 
 
 def test_a_prompt_without_room_is_not_sent(fake: Fake, spec: ModelSpec) -> None:

@@ -13,9 +13,9 @@ import torch
 from serving.engines.transformers_engine import TransformersBackend
 from serving.model.spec import ModelSpec
 from serving.records import Message, ScoreRequest, Segment, TokenScores
-from serving.rendering import Rendered, render_with_continuation
+from serving.rendering import Rendered, last_tokens, render_with_continuation
 from serving.scoring.token_table import ROWS_PER_CHUNK, score_batch
-from tests.serving.serving_models import save_model
+from tests.serving.serving_models import byte_tokenizer, save_model
 
 TEXTS = (
     "The quick brown fox jumps over the lazy dog.",
@@ -321,3 +321,62 @@ def test_buckets_hold_at_most_their_tokens_padding_included() -> None:
     assert all(rows * width <= 64 or rows == 1 for rows, width in shapes)
     assert sum(rows for rows, _ in shapes) == len(lengths)
     assert len(shapes) <= 6, "short texts are not computed one by one"
+
+
+def test_a_bos_is_kept_where_a_text_is_cut() -> None:
+    text = Rendered(ids=(9, 1, 2, 3, 4), segments=("bos", "prompt", "prompt", "answer", "answer"))
+    assert last_tokens(text, 3) == (Rendered(ids=(9, 3, 4), segments=("bos", "answer", "answer")), 2)
+    assert last_tokens(text, 5) == (text, 0)
+    assert last_tokens(text, 1)[0].ids == (4,)
+    plain = Rendered(ids=(9, 1, 2, 3, 4), segments=("prompt",) * 5)
+    assert last_tokens(plain, 3) == (Rendered(ids=(2, 3, 4), segments=("prompt",) * 3), 2)
+
+
+@pytest.mark.parametrize(("adds_bos", "bos"), [(False, "always"), (True, "model")])
+def test_a_cut_text_is_scored_after_its_bos(tmp_path: Path, adds_bos: bool, bos: Any) -> None:
+    folder = save_model(tmp_path, byte_tokenizer(adds_bos=adds_bos))
+    backend = TransformersBackend(ModelSpec(path=str(folder), engine="transformers", max_length=12, bos=bos))
+    (table,) = backend.score([ScoreRequest(prompt="The quick brown fox jumps over the lazy dog. " * 3)])
+    ids = [backend.tokenizer.bos_token_id, *table.ids]
+    assert (len(table.ids), table.dropped > 0) == (11, True)
+    with torch.inference_mode():
+        logits = backend.model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1)
+    expected = [float(logits[t, token]) for t, token in enumerate(table.ids)]
+    assert table.logprobs == pytest.approx(expected, abs=1e-4)
+
+
+def test_unused_rows_of_minus_infinity_keep_the_fast_path(tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    folder = save_model(tmp_path, kind="phi")  # its head has a bias
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    with torch.no_grad():
+        model.lm_head.bias[-5:] = float("-inf")
+    model.save_pretrained(folder)
+    backend = TransformersBackend(ModelSpec(path=str(folder), engine="transformers"))
+    assert backend._exact_head
+    assert backend.tree_limit > 0
+    requests = [ScoreRequest(prompt=f"The sky is {word} and stays so.", moments=True) for word in ("blue", "red")]
+    fast = backend.score(requests)
+    backend._exact_head, backend.tree_limit = False, 0
+    for ours, theirs in zip(fast, backend.score(requests), strict=True):
+        assert_close(ours, theirs)
+        assert all(math.isfinite(value) for value in (*ours.logprobs, *ours.means, *ours.stds))
+
+
+def test_words_that_a_forward_bars_are_barred_on_the_fast_path(tiny: Path) -> None:
+    backend = TransformersBackend(ModelSpec(path=str(tiny), engine="transformers"))
+    plain = backend.model.forward
+
+    def masked(*arguments: Any, **options: Any) -> Any:
+        output = plain(*arguments, **options)
+        output.logits[..., 20:40] = torch.finfo(torch.float32).min
+        return output
+
+    backend.model.forward = masked
+    backend._exact_head = backend._head_is_plain()
+    assert backend._exact_head
+    requests = [ScoreRequest(prompt="The sky is blue and stays so.")]
+    fast = backend.score(requests)
+    backend._exact_head, backend.tree_limit = False, 0
+    assert_close(fast[0], backend.score(requests)[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -244,6 +245,12 @@ def test_intents_follow_the_stages_upstream() -> None:
     assert not before.items() & after.items()
 
 
+def umask() -> int:
+    former = os.umask(0o022)
+    os.umask(former)
+    return former
+
+
 def test_dry_run_writes_scripts_and_submits_nothing(tmp_path: Path) -> None:
     profile = tmp_path / "profile.yaml"
     profile.write_text("{partition: main, gpus_per_node: 2}")
@@ -252,8 +259,12 @@ def test_dry_run_writes_scripts_and_submits_nothing(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     scripts = sorted(path.name for path in (tmp_path / "a run" / "slurm").iterdir())
     assert scripts == ["exam.sbatch", "kieval.one.sbatch", "report.sbatch"]
+    assert (tmp_path / "a run").stat().st_mode & 0o777 == 0o700
     for name in scripts:
         assert (tmp_path / "a run" / "slurm" / name).read_text() in result.stdout
+    profile.write_text("{partition: main, gpus_per_node: 2, share: true}")
+    assert proctor("submit", file, "--profile", profile, "--out", tmp_path / "a run", "--dry-run").returncode == 0
+    assert (tmp_path / "a run").stat().st_mode & 0o777 == 0o777 & ~umask()
     many = {"m": {"path": "none", "engine": "scripted", "tensor_parallel": 4}}
     file = write_experiment(tmp_path, small(models=many))
     result = proctor("submit", file, "--profile", profile, "--out", tmp_path / "other", "--dry-run")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.idgen.estimators.rows import Categories, Row
+from serving.files import write_text
 
 FILE = "baseline.json"
 _FEATURES = 20_000
@@ -46,10 +47,9 @@ class Baseline:
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "categories"}
         text = json.dumps({"kind": "baseline", "categories": self.categories.to_json(), **fields})
-        (folder / FILE).write_text(text, encoding="utf-8")
+        write_text(folder / FILE, text)
 
     @classmethod
     def load(cls, folder: Path) -> Baseline:

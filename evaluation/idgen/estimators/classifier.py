@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.idgen.estimators.rows import Categories, Row
+from serving.files import naming, write_text
 
 FILE = "classifier.json"
 TOKENS = 512
@@ -57,10 +58,11 @@ class Classifier:
     def save(self, folder: Path) -> None:
         """Weights as safetensors, tokenizer, and ``classifier.json``."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.model.save_pretrained(folder)
+        with naming(folder):
+            self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
         fields = {"classes": self.classes, "categories": self.categories.to_json(), "training": asdict(self.training)}
-        (folder / FILE).write_text(json.dumps({"kind": "classifier", **fields}), encoding="utf-8")
+        write_text(folder / FILE, json.dumps({"kind": "classifier", **fields}))
 
     @classmethod
     def load(cls, folder: Path) -> Classifier:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.idgen.estimators.rows import Categories, Row
+from serving.files import write_text
 
 FILE = "difficulty.json"
 
@@ -33,10 +34,9 @@ class DifficultyModel:
         return np.asarray(self.intercept + features @ np.array(self.weights))
 
     def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         fields = {"intercept": self.intercept, "weights": self.weights, "judged_mean": self.judged_mean}
         text = json.dumps({"categories": self.categories.to_json(), **fields})
-        (folder / FILE).write_text(text, encoding="utf-8")
+        write_text(folder / FILE, text)
 
     @classmethod
     def load(cls, folder: Path) -> DifficultyModel:

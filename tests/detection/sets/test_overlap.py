@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import json
 import random
 import time
+import unicodedata
 
 import pytest
 
 from detection import sets
 from detection.method import Context, Text
-from detection.sets.overlap import best_recalls, bm25_first, ngrams, rouge_l_recall, words
+from detection.text.cutting import words
+from detection.text.ngram_search import Vocabulary
+from detection.text.passages import bm25_first, nearest, rouge_l_recall
 
 LINE = "The quick brown fox jumps over the lazy dog and runs away into the dark wood"  # 16 words
 SHORT = "one two three four five six seven eight"
@@ -17,12 +21,6 @@ def run(drive, corpus, texts, **options):
     context = Context(corpus=corpus, options={"overlap": options})
     rows = [Text(id=i, text=text, label=label) for i, (text, label) in enumerate(texts)]
     return drive(sets.build(["overlap"], context)[0].examine(rows, []), None)[0]
-
-
-def test_words_and_ngrams():
-    assert words("Don't stop, Ärger 3.5!") == ["don", "t", "stop", "ärger", "3", "5"]
-    assert ngrams(["a", "b", "c", "d"], 3) == {("a", "b", "c"), ("b", "c", "d")}
-    assert ngrams(["a"], 3) == set()
 
 
 def test_rouge_l_recall_is_the_longest_common_subsequence():
@@ -45,12 +43,17 @@ def by_table(one, two):
     return row[-1]
 
 
+def numbered(queries, passages):
+    vocabulary = Vocabulary(queries)
+    return [vocabulary.ids(query) for query in queries], [vocabulary.ids(passage) for passage in passages]
+
+
 def test_bm25_by_hand():
     # "fox" stands in passage 1 only; its weight is idf * 2.5 tf / (tf + norm), and the shorter passage wins a tie
     passages = [["dog", "cat"], ["fox", "cat"], ["dog"]]
-    assert bm25_first([["fox"], ["dog"], ["bird"], []], passages) == [1, 2, None, None]
-    assert bm25_first([["cat"]], [["cat"], ["cat"]]) == [0]
-    assert best_recalls([["fox", "bird"], [], ["bird"]], passages) == [0.5, None, 0.0]
+    assert bm25_first(*numbered([["fox"], ["dog"], ["bird"], []], passages)) == [1, 2, None, None]
+    assert bm25_first(*numbered([["cat"]], [["cat"], ["cat"]])) == [0]
+    assert nearest(*numbered([["fox", "bird"], [], ["bird"]], passages)) == [(1, 0.5), (None, None), (None, 0.0)]
 
 
 def test_texts_that_stand_in_the_corpus_are_found(drive, write_text):
@@ -119,3 +122,135 @@ def test_a_chinese_text_is_looked_up_by_its_characters(drive, write_text):
     found = run(drive, corpus, [(leaked, 1), (clean, 0)])
     assert [row["ngrams"] for row in found["texts"]] == [1.0, 0.0]
     assert (found["n_too_short"], found["texts"][0]["rouge_l"]) == (0, 1.0)
+
+
+SCRIPTS = {
+    "latin": (LINE, 16),
+    "devanagari": ("निम्नलिखित में से कौन सा ग्रह सूर्य के सबसे निकट है और उसका व्यास कितना है", 16),
+    "thai": ("ดาวเคราะห์ดวงใดอยู่ใกล้ดวงอาทิตย์มากที่สุด", 33),
+    "chinese": ("下列哪一颗行星离太阳最近并且没有任何卫星围绕它运行", 25),
+    "arabic": ("أي من الكواكب التالية هو الأقرب إلى الشمس وكم يبلغ قطره بالكيلومتر عند خط الاستواء", 15),
+    "cyrillic": ("Какая из следующих планет ближе всего к Солнцу и каков её диаметр в километрах на экваторе", 16),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_every_script_is_found_in_every_normal_form(script, form, drive, write_text):
+    text, count = SCRIPTS[script]
+    assert len(words(text)) == count
+    corpus = write_text("c.txt", f"1 2 3. {unicodedata.normalize(form, text)}. 4 5 6")
+    other = "แมวดำตัวหนึ่งนอนหลับอยู่บนหลังคา" if script == "thai" else "Some other words stand here in a text of their own"
+    for asked in ("NFC", "NFD"):
+        found = run(drive, corpus, [(unicodedata.normalize(asked, text), 1), (other, 0)])
+        assert [row["ngrams"] for row in found["texts"]] == [1.0, 0.0]
+        assert found["texts"][0]["rouge_l"] == 1.0
+
+
+ACCENTED = "Der größte Café-Besitzer wählte zwölf schöne Äpfel für die naïve Köchin aus Málaga und Århus"
+WRITTEN = {
+    "NFD": lambda text: unicodedata.normalize("NFD", text),
+    "full-width": lambda text: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text),
+    "soft hyphen": lambda text: text.replace("chö", "c\u00adhö").replace("ap", "a\u00adp").replace("es", "e\u00ads"),
+    "soft hyphen at a line's end": lambda text: text.replace("wählte", "wähl\u00ad\nte"),
+    "zero-width space": lambda text: text.replace("e", "e\u200b").replace(" ", " \u200b"),
+    "byte order mark, joiners and direction marks": lambda text: "\ufeff" + text.replace("t", "t\u200d\u200e"),
+    "hyphenated line ends": lambda text: text.replace("wählte", "wähl-\nte").replace("Köchin", "Kö-\r\n  chin"),
+    "a hyphen and a line end": lambda text: text.replace("Café-B", "Café-\nB"),
+    "another hyphen": lambda text: text.replace("-", "\u2010"),
+    "underscores for spaces": lambda text: text.replace(" ", "_"),
+    "capitals": lambda text: text.upper(),
+    "no-break spaces": lambda text: text.replace(" ", "\u00a0"),
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+def test_a_text_in_another_form_than_the_corpus_is_found(form, drive, write_text):
+    changed = WRITTEN[form](ACCENTED)
+    assert changed != ACCENTED
+    for in_corpus, asked in ((ACCENTED, changed), (changed, ACCENTED)):
+        found = run(drive, write_text("c.txt", f"Zuvor. {in_corpus}. Danach."), [(asked, None)])
+        assert (found["share"], found["texts"][0]["ngrams"], found["texts"][0]["rouge_l"]) == (1.0, 1.0, 1.0)
+
+
+def test_a_word_that_is_hyphenated_between_two_blocks_is_whole(drive, write_text):
+    from detection.text.corpus import BLOCK
+
+    start = LINE.replace("jumps", "jum-\nps")
+    for shift in range(-3, 4):
+        at = start.index("jum-\n") + len("jum-\n") + shift
+        filler = ("x\n" * BLOCK)[: BLOCK - at]
+        filler += "\n" * (BLOCK - at - len(filler))
+        found = run(drive, write_text("c.txt", filler + start + "\ny" * 9), [(LINE, None)])
+        assert found["share"] == 1.0
+
+
+def test_a_hit_says_document_position_and_ngram(drive, tmp_path, write_text):
+    write_text("folder/a.txt", f"Zero one. {LINE}")
+    write_text("folder/b/c.jsonl", '{"text": "nothing"}\n\n{"text": "So: ' + LINE + ' again."}\n')
+    text = f"It is said that {LINE}"
+    found = run(drive, tmp_path / "folder", [(text, None)])["texts"][0]
+    ngram = "the quick brown fox jumps over the lazy dog and runs away into"
+    rest = {"text_position": 4, "ngrams": 4, "ngram": ngram}
+    assert found["hits"] == [
+        {"document": "a.txt", "position": 2, **rest},
+        {"document": "b/c.jsonl:3", "position": 1, **rest},
+    ]
+    assert found["ngrams"] == 4 / 8
+    assert found["nearest"] == {"document": "a.txt", "position": 0}
+
+
+INSTRUCTION = "Read the following question with care and choose the one option that answers it best of all"
+
+
+def test_shared_instructions_are_no_leak(drive, write_text):
+    one = f"{INSTRUCTION}: which river flows through the old town where the two bridges stand beside the mill"
+    two = f"{INSTRUCTION}: how many grams of salt are left over when water of a litre has all boiled away"
+    corpus = write_text("c.jsonl", json.dumps({"text": one}) + "\n")
+    found = run(drive, corpus, [(one, 1), (two, 0), (INSTRUCTION, 0)])
+    assert [row["ngrams"] for row in found["texts"]] == [1.0, 0.0, None]
+    assert (found["share"], found["share_members"], found["share_non_members"]) == (0.5, 1.0, 0.0)
+    assert (found["n_only_common"], found["n_too_short"]) == (1, 0)
+    assert found["common_ngrams"] == {"in_texts": 5, "in_documents": 0}  # 17 words: 5 n-grams of 13
+    assert found["texts"][1]["hits"] == []
+    assert found["texts"][1]["rouge_l"] < 0.5
+    off = run(drive, corpus, [(one, 1), (two, 0)], max_texts=2)
+    assert off["texts"][1]["ngrams"] > 0
+    twice = run(drive, corpus, [(one, 1), (one, 0)])  # the same text twice shares nothing with another
+    assert twice["share"] == 1.0
+
+
+def test_what_many_documents_have_is_no_leak(drive, write_text):
+    corpus = write_text("c.jsonl", "".join(json.dumps({"text": f"{n}. {LINE}. End."}) + "\n" for n in range(11)))
+    found = run(drive, corpus, [(LINE, None)])
+    assert (found["share"], found["n_only_common"]) == (None, 1)
+    assert found["common_ngrams"] == {"in_texts": 0, "in_documents": 4}
+    assert (found["documents"], found["texts"][0]["hits"], found["near_share"]) == (11, [], None)
+    kept = run(drive, corpus, [(LINE, None)], max_documents=11)
+    assert (kept["share"], len(kept["texts"][0]["hits"])) == (1.0, 11)
+
+
+def test_the_index_finds_what_a_loop_finds(drive, write_text, monkeypatch):
+    """Small batches, so that documents go on from one to the next."""
+    from tests.performance.overlap import by_loop
+
+    rng = random.Random(1)
+    texts = list(dict.fromkeys(" ".join(rng.choices("abcd", k=rng.randint(13, 30))) for _ in range(60)))
+    documents = [" ".join(rng.choices("abcd", k=rng.randint(0, 60))) for _ in range(40)]
+    for text in texts[:30]:
+        at = rng.randrange(40)
+        documents[at] += " " + " ".join(text.split()[: rng.randint(10, 30)]) + " "
+    corpus = write_text("c.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in documents))
+    expected = by_loop(texts, documents)
+    assert 5 < sum(share > 0 for share in expected) < 50
+    for batch in (7, 50, 1 << 19):
+        monkeypatch.setattr("detection.text.ngram_search.BATCH", batch)
+        found = run(drive, corpus, [(text, None) for text in texts])
+        assert [row["ngrams"] for row in found["texts"]] == expected
+        for row, text in zip(found["texts"], texts, strict=True):
+            for hit in row["hits"]:
+                own = words(documents[int(hit["document"].partition(":")[2]) - 1])
+                length = 12 + hit["ngrams"]
+                part = words(text)[hit["text_position"] : hit["text_position"] + length]
+                assert own[hit["position"] : hit["position"] + length] == part
+                assert hit["ngram"] == " ".join(part[:13])

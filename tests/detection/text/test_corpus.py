@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
-from detection.text.corpus import BLOCK, check_corpus, corpus_blocks, corpus_files
+from detection.text.corpus import BLOCK, Block, check_corpus, corpus_blocks, corpus_files, corpus_parts
 
 
 def test_a_folder_is_read_in_the_order_of_its_paths(tmp_path):
@@ -105,3 +109,42 @@ def test_a_corpus_without_text_is_refused_before_anything_is_scored(tmp_path):
     wrong.unlink()
     (tmp_path / "right.txt").write_text("a")
     check_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "zst"])
+def test_compressed_json_lines(kind, tmp_path):
+    content = '{"text": "first é"}\n\n{"text": "second"}\n'.encode()
+    if kind == "zst":
+        with pyarrow.CompressedOutputStream(str(tmp_path / "a.jsonl.zst"), "zstd") as stream:
+            stream.write(content)
+    else:
+        (tmp_path / f"a.jsonl.{kind}").write_bytes({"gz": gzip, "bz2": bz2, "xz": lzma}[kind].compress(content))
+    blocks = list(corpus_parts(tmp_path))
+    assert [block.text for block in blocks] == ["first é", "second"]
+    assert [block.document for block in blocks] == [f"a.jsonl.{kind}:1", f"a.jsonl.{kind}:3"]
+    (tmp_path / f"a.jsonl.{kind}").write_bytes(b"something else")
+    with pytest.raises(ValueError, match=rf"a\.jsonl\.{kind}: can't be read"):
+        list(corpus_blocks(tmp_path))
+
+
+def test_parquet(tmp_path):
+    file = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"id": [1, 2], "text": ["first", "second"]}), file)
+    assert list(corpus_parts(tmp_path)) == [Block("a.parquet:1", "first"), Block("a.parquet:2", "second")]
+    check_corpus(file)
+    parquet.write_table(pyarrow.table({"content": ["first"]}), file)
+    with pytest.raises(ValueError, match=r"a\.parquet: no column 'text'; its columns are content"):
+        check_corpus(file)
+    parquet.write_table(pyarrow.table({"text": ["first", None]}), file)
+    with pytest.raises(ValueError, match=r"a\.parquet:2: no string in the column 'text'"):
+        list(corpus_blocks(file))
+    file.write_bytes(b"PAR1 something else")
+    with pytest.raises(ValueError, match=r"a\.parquet: can't be read as Parquet"):
+        list(corpus_blocks(file))
+
+
+def test_a_character_is_not_parted_from_its_marks(tmp_path):
+    file = tmp_path / "corpus.txt"
+    for shift in range(4):
+        file.write_text("x" * shift + "ที่" * BLOCK, encoding="utf-8")
+        assert all(not block.startswith(("ี", "่")) for block in corpus_blocks(file))

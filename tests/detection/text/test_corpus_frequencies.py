@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from collections import Counter
 
-import detection.corpus_frequencies as module
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import detection.text.corpus_frequencies as module
 from detection.text.corpus_frequencies import Frequencies, corpus_frequencies, count
 from serving.model.spec import ModelSpec
 from tests.serving.serving_models import byte_tokenizer, chatml, llama2
@@ -111,3 +114,60 @@ def test_a_scripted_model_finds_all_tokens_equally_common(cache, corpus):
     found = corpus_frequencies(corpus, ModelSpec(path="none", engine="scripted"))
     assert found.log(3) == found.log(40_000) < 0
     assert not cache.exists()
+
+
+def metaspace_bpe():
+    """As Llama 2's: a space before every text, and merges across spaces, so that pieces can't be counted alone."""
+    from tokenizers import Tokenizer, decoders, models, normalizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    raw = Tokenizer(models.BPE())
+    raw.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    raw.decoder = decoders.Replace("▁", " ")
+    raw.train_from_iterator(["the fox and the dog. " * 20], trainers.BpeTrainer(vocab_size=60, show_progress=False))
+    return PreTrainedTokenizerFast(tokenizer_object=raw)
+
+
+@pytest.mark.parametrize("make", [chatml, llama2, byte_tokenizer, metaspace_bpe])
+def test_counting_pieces_is_counting_tokens(make, monkeypatch):
+    """Batches are small, so that most texts are counted by their pieces where the tokenizer allows it."""
+    monkeypatch.setattr(module, "BATCH", 2_000)
+    monkeypatch.setattr(module, "MOST_PIECES", 50)
+    tokenizer = make()
+    rng = random.Random(0)
+    parts = [
+        "The",
+        "fox",
+        "don't",
+        "7",
+        "1234",
+        "é",
+        "e\u0301",
+        "日本",
+        " ",
+        " ",
+        " ",
+        "  ",
+        "\n",
+        "\n\n",
+        " \n",
+        "\t",
+        ".",
+    ]
+    texts = ["".join(rng.choices(parts, k=60)) for _ in range(300)]
+    expected = Counter(
+        token
+        for text in texts
+        for token in tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    )
+    assert count(iter(texts), tokenizer).counts == expected
+
+
+@given(st.text(alphabet="abcdef. \n\t\u00a0é", max_size=40))
+def test_the_pieces_are_the_text(text):
+    found = module._PIECE.findall(text)
+    assert "".join(found) == text
+    counted: Counter[str] = Counter()
+    for piece, number in module._pieces([text]).items():
+        counted[piece[1:] if piece.startswith("\0") else f" {piece}"] += number
+    assert counted == Counter(found)

@@ -16,7 +16,7 @@ from typing import Any
 from evaluation import registry
 from evaluation.benchmarks import load
 from evaluation.items import Item, make_item
-from evaluation.kieval.options import JudgeOptions, OpeningOptions
+from evaluation.kieval.options import OpeningOptions, RoundJudgeOptions
 from evaluation.kieval.prefilter import Prefilter
 from evaluation.kieval.rejudge import Rejudge
 from serving.records import Ask, Completion, Score, canonical_json, derive_seed
@@ -84,7 +84,7 @@ def every_request(folder: Path) -> Iterator[str]:
 
 def requests(kind: str, name: str, options: Mapping[str, Any], case: str, folder: Path) -> Iterator[str]:
     """A line per list of demands (how many), per demand (role, max_tokens, temperature, seed, stops, hashes of prompt
-    and schema) and per record (its hash)."""
+    and schema), and one where a record ends."""
     items = load("embedded")[:4] if name == "probing.calibrate" else _items(name in ("mt_bench", "pairwise"))
     lines: list[str] = []
     counter = iter(range(10**6))
@@ -99,8 +99,8 @@ def requests(kind: str, name: str, options: Mapping[str, Any], case: str, folder
                     lines.append(_line(ask))
                     replies.append(reply(ask, derive_seed(case, next(counter)), case))
                 wanted = dialogue.send(replies[0] if isinstance(wanted, Ask | Score) else replies)
-        except StopIteration as end:
-            lines.append(f"record {_hash(canonical_json(end.value))}")
+        except StopIteration:
+            lines.append("record")
     return iter(lines)
 
 
@@ -113,7 +113,7 @@ def _dialogues(kind: str, name: str, options: Mapping[str, Any], items: list[Ite
     if kind == "prefilter":
         return Prefilter(OpeningOptions(**options), seed=7).dialogues(items)
     if kind == "rejudge":
-        return Rejudge(JudgeOptions(**options), seed=7).dialogues(items, [_interview(item) for item in items])
+        return Rejudge(RoundJudgeOptions(**options), seed=7).dialogues(items, [_interview(item) for item in items])
     if name == "pairwise":
         baseline = folder / "baseline.jsonl"
         rows = [{"item_id": i.id, "turns": [{"reply": "A lens."}] * (1 + len(i.followups))} for i in items]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evaluation.item_analysis import irt
-from evaluation.item_analysis.classical import analyse, check_cuts, distribution, group_size, label
+from evaluation.item_analysis.classical import analyse, check_cuts, distribution, group_size, label, sure_label
 from evaluation.item_analysis.matrix import Matrix, from_records, read_csv, to_csv
-from evaluation.item_analysis.report import Settings
+from evaluation.item_analysis.report import ItemAnalysisSettings
 from evaluation.item_analysis.report import analyse as report
 from evaluation.item_analysis.set_level import compare, set_level
 from evaluation.item_analysis.short_form import short_form
@@ -38,10 +38,45 @@ def test_groups_are_made_without_the_item_and_an_index_may_be_negative() -> None
     """Rest scores of item 0: 3+3, 2+2, 1+1, 0 -> the best candidate has 0 on it, the worst 3."""
     figures = analyse(matrix([[0, 3, 3], [1, 2, 2], [2, 1, 1], [3, 0, 0]]), resamples=0)
     assert figures.group.tolist() == [1, 1, 1]
-    assert figures.discrimination.tolist() == [-1, 1, 1]
+    # all rest scores of items 1 and 2 are 3: nobody is better than anybody, and the groups are everybody's mean
+    assert figures.discrimination.tolist() == [-1, 0, 0]
     assert (figures.high[0], figures.low[0]) == (0, 3)
     assert figures.item_rest[0] == pytest.approx(-1)
     assert math.isnan(figures.point_biserial[0])
+
+
+def test_ties_are_averaged_and_noise_discriminates_nothing() -> None:
+    # rest 0, 1, 1, 1, 2 of five candidates: groups of one; 0.4 of 5 is two, so half of the high group is the tie's mean
+    rows = [[0, 0, 0], [3, 1, 0], [0, 0, 1], [0, 1, 0], [3, 1, 1]]
+    figures = analyse(matrix(rows), resamples=0, fraction=0.4)  # type: ignore[arg-type]
+    assert figures.high[0] == pytest.approx((3 + 1) / 2)
+    assert figures.low[0] == pytest.approx((0 + 1) / 2)
+    rng = np.random.default_rng(0)
+    noise = [analyse(matrix(rng.integers(0, 4, (5, 60)).tolist()), resamples=0) for _ in range(100)]
+    assert abs(np.mean([figures.discrimination.mean() for figures in noise])) < 0.03
+    few = [analyse(matrix(rng.integers(0, 4, (5, 3)).tolist()), resamples=0) for _ in range(800)]  # ties in plenty
+    assert abs(np.mean([figures.discrimination.mean() for figures in few])) < 0.03
+
+
+def test_the_permutation_null_is_that_of_noise() -> None:
+    rng = np.random.default_rng(1)
+    ability = np.linspace(-2, 2, 12)
+    good = (rng.normal(size=(12, 40)) < ability[:, None]).astype(float)
+    found = report(matrix(good.tolist(), 1), ItemAnalysisSettings(resamples=20)).metrics["by_chance"]
+    assert abs(found["mean"]) < 0.05
+    assert found["p_value"] == pytest.approx(1 / 101)
+    noise = rng.integers(0, 2, (12, 40)).tolist()
+    found = report(matrix(noise, 1), ItemAnalysisSettings(resamples=20)).metrics
+    assert found["by_chance"]["interval"][0] < found["discrimination_mean"] < found["by_chance"]["interval"][1]
+    assert found["by_chance"]["p_value"] > 0.05
+
+
+def test_a_label_only_where_the_interval_clears_the_cuts() -> None:
+    assert sure_label(0.3, 0.9) == 3
+    assert sure_label(-0.5, 0.1) == 0
+    assert sure_label(0.05, 0.3) is None
+    assert sure_label(0.11, 0.17) == 1
+    assert sure_label(math.nan, math.nan) is None
 
 
 def test_correlations_by_hand() -> None:
@@ -177,6 +212,20 @@ def test_the_fit_recovers_simulated_parameters() -> None:
     assert abs(np.std(found.abilities) - 1) < 0.1
 
 
+@pytest.mark.parametrize(("candidates", "items"), [(30, 300), (12, 400)])
+def test_locations_do_not_drift(candidates: int, items: int) -> None:
+    """Easy items: a prior mean of 0 for b had drawn -1.97 to -0.31, and the abilities up by 1.55."""
+    rng = np.random.default_rng(3)
+    theta = rng.normal(size=candidates)
+    theta -= theta.mean()
+    b = rng.normal(-1.97, 0.8, items)
+    scores = (rng.random((candidates, items)) < 1 / (1 + np.exp(-(theta[:, None] - b)))).astype(float)
+    found = irt.fit(matrix(scores.tolist(), 1))
+    assert found.converged
+    assert float(found.difficulties.mean()) == pytest.approx(float(b.mean()), abs=0.15)
+    assert float(found.abilities.mean()) == pytest.approx(0.0, abs=0.05)
+
+
 def test_the_fit_with_gaps_is_that_of_the_items_that_were_asked() -> None:
     data, a, b, _ = simulated(400, 60)
     scores = data.scores.copy()
@@ -213,7 +262,7 @@ def test_a_matrix_of_1165_items_and_29_candidates_in_under_5_seconds() -> None:
     import scipy.stats  # noqa: F401  (its import is no part of the analysis)
 
     start = time.process_time()
-    found = report(matrix(scores.tolist()), Settings(short=20))
+    found = report(matrix(scores.tolist()), ItemAnalysisSettings(short=20))
     assert time.process_time() - start < 5
     assert len(found.rows) == 1165
     assert sum(found.metrics["labels"].values()) == 1165
@@ -222,21 +271,24 @@ def test_a_matrix_of_1165_items_and_29_candidates_in_under_5_seconds() -> None:
 
 
 def test_few_candidates_are_warned_of_and_negative_items_flagged() -> None:
-    found = report(matrix([[0, 3, 3], [3, 0, 0]]), Settings(resamples=10))
+    found = report(matrix([[0, 3, 3], [3, 0, 0]]), ItemAnalysisSettings(resamples=10))
     assert "multiples of 1/3" in found.metrics["warnings"][0]
     assert [row["negative"] for row in found.rows] == [True, False, False]
-    one = report(matrix([[0, 3]]), Settings(resamples=10))
+    one = report(matrix([[0, 3]]), ItemAnalysisSettings(resamples=10))
     assert one.rows[0]["discrimination"] is None
     assert "discrimination needs two" in one.metrics["warnings"][0]
-    apart = report(matrix([[0, np.nan], [np.nan, 3]]), Settings(resamples=10))
+    apart = report(matrix([[0, np.nan], [np.nan, 3]]), ItemAnalysisSettings(resamples=10))
     assert "give records of the same items" in apart.metrics["warnings"][0]
 
 
 def test_labels_by_generator() -> None:
     found = report(
-        matrix([[0, 3], [3, 3], [0, 3]]), Settings(resamples=0), groups={"i0": "alpha", "i1": "beta"}
+        matrix([[0, 3, 0], [3, 3, 3], [0, 3, 1]]),
+        ItemAnalysisSettings(resamples=0),
+        groups={"i0": "alpha", "i1": "beta"},
     ).metrics["by"]
-    assert (found["alpha"]["labels"]["High"], found["beta"]["labels"]["Low"]) == (1, 1)
+    assert (found["alpha"]["labels_of_the_index"]["High"], found["beta"]["labels_of_the_index"]["Low"]) == (1, 1)
+    assert found["alpha"]["labels"]["none"] == 1  # no interval tells it from Low
     assert found["alpha"]["shares"]["High"] == 1
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 
 from evaluation.asking.form import COMMENT_CHARACTERS
 from evaluation.asking.verdict import CHOICE, RATING, VerdictForm
+from evaluation.idgen.exam import score_form
 from evaluation.judges.mt_bench import MTBenchOptions
 from evaluation.judges.pairwise import PairwiseOptions
 from evaluation.kieval import verdict as verdicts
+from evaluation.kieval.free_text import parse_free as parse_kieval
 from evaluation.registry import build
 
 FORMS = {"rating": RATING, "choice": CHOICE}
@@ -48,8 +51,11 @@ def test_every_structured_choice_is_read(value: str) -> None:
         rated(0),
         rated(11),
         rated(True),
-        rated("7"),
-        rated(7.0),
+        rated("7 of 12"),
+        rated("seven"),
+        rated("7/5"),
+        rated(7.5),
+        rated("7.5"),
         rated([7]),
         rated(7, None),
         '{"comment": "no rating"}',
@@ -62,9 +68,84 @@ def test_what_has_not_the_form_is_missing(text: str) -> None:
     assert RATING.parse_structured(text) is None
 
 
-@pytest.mark.parametrize("value", ["a", "C", "Tie", "", None, 1, ["A"]])
+@pytest.mark.parametrize("value", ["D", "A or B", "[[A>>B]] [[B>>A]]", "", None, 1, ["A"]])
 def test_other_choices_are_missing(value: Any) -> None:
     assert CHOICE.parse_structured(json.dumps({"comment": "", "choice": value})) is None
+
+
+@pytest.mark.parametrize("value", ["8", 8.0, "8.0", " 8 ", "8/10", "8 / 10", "8 out of 10"])
+def test_a_judge_may_quote_its_number(value: Any) -> None:
+    for found in (RATING.parse_structured(rated(value)), RATING.parse_free(f"Here it is:\n{rated(value)}")):
+        assert found is not None
+        assert (found.value, type(found.value)) == (8, int)
+    form = score_form(3)
+    assert [form.parse_structured(json.dumps({"score": given})) for given in ("4", 2.5, True, "2/5")] == [None] * 4
+    found = form.parse_structured('{"score": "2/3"}')
+    assert found is not None
+    assert found.value == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "choice"),
+    [
+        ("a", "A"),
+        ("Tie", "tie"),
+        (" B ", "B"),
+        ("C", "tie"),
+        ("[[A]]", "A"),
+        ("A>>B", "A"),
+        ("[[B>A]]", "B"),
+        ("A=B", "tie"),
+    ],
+)
+def test_a_judge_may_write_its_choice_otherwise(value: str, choice: str) -> None:
+    found = CHOICE.parse_structured(json.dumps({"choice": value}))
+    assert found is not None
+    assert found.value == choice
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [
+        ("My final verdict is: [[A>>B]]", "A"),
+        ("My final verdict is Assistant A is slightly better: [[A>B]]", "A"),
+        ("[[A=B]]", "tie"),
+        ("[[B>A]]", "B"),
+        ("Assistant B is significantly better: [[B>>A]].", "B"),
+        ("[[ A >> B ]]", "A"),
+        ("[[A\\>\\>B]]", "A"),
+        ("[[A&gt;B]]", "A"),
+        ("[[A<B]]", "B"),
+        ("Choose among [[A>>B]], [[A>B]], [[A=B]], [[B>A]] and [[B>>A]].", None),
+        ("[[A>>B]] on style, yet [[B>A]]", None),
+        ("[[A>>B]] and [[A>B]]", "A"),
+        ("| [[A>>B]]", None),
+        ("[[A>>C]]", None),
+    ],
+)
+def test_arena_hards_verdicts(text: str, choice: str | None) -> None:
+    found = CHOICE.parse_free(text)
+    assert (None if found is None else found.value) == choice
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":' * 20_000,
+        '{"rating":' * 20_000,
+        '{"' * 20_000,
+        '{"a": [1, ' * 5_000,
+        "{" * 20_000,
+        '"`“' * 7_000,
+        "[[" * 10_000,
+    ],
+)
+def test_a_hostile_verdict_is_read_in_time(text: str) -> None:
+    begun = time.process_time()
+    assert RATING.parse_free(text) is None
+    assert CHOICE.parse_free(text) is None
+    assert parse_kieval(text) is None
+    assert time.process_time() - begun < 3
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
@@ -121,6 +202,12 @@ def test_xgrammar_enforces_the_schema(form: VerdictForm) -> None:
         ("Score (1-10): 7 out of 10", 7),
         ("Overall score = 3", 3),
         ("RATING: 10\nRating: 10", 10),
+        ('Rating: "8"', 8),
+        ("**Rating**: `8`", 8),
+        ("Rating: 8.0", 8),
+        ("[[8.0]]", 8),
+        ("Score: 8.0/10", 8),
+        ("My rating is 8", 8),
         ("Rating: 8, since it names 3 of 4 causes", 8),
         ("Here you are:\n```json\n" + rated(4) + "\n```", 4),
         (rated(4) + "\nRating: 4", 4),

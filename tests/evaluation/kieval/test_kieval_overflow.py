@@ -13,7 +13,7 @@ from evaluation.items import Item
 from evaluation.kieval.conversation import lacks_room
 from evaluation.kieval.interview import KIEval
 from evaluation.kieval.options import KIEvalOptions
-from evaluation.kieval.prompts import Turn, evaluator
+from evaluation.kieval.prompts import Round, evaluator
 from evaluation.kieval.verdict import ASPECTS
 from evaluation.registry import build
 from serving.records import Ask, Completion, Message, Sampling
@@ -205,7 +205,7 @@ def test_a_real_engine_runs_out_of_room(item: Item, tmp_path: Path) -> None:
     from tests.serving.serving_models import chatml, save_model
 
     tokenizer = chatml()
-    turn = Turn(question="Q" * 16, reply="R" * 16)
+    turn = Round(question="Q" * 16, reply="R" * 16)
     prompt = evaluator(item, "A" * 16, [turn], 4000, comment_length=None)
     length = len(render(tokenizer, prompt)) + 8 + 1
     folder = save_model(tmp_path / "tiny", tokenizer, max_position_embeddings=length)

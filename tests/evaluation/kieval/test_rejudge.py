@@ -7,9 +7,9 @@ import pytest
 
 from evaluation.items import Item
 from evaluation.kieval.judge import majority
-from evaluation.kieval.options import JudgeOptions
+from evaluation.kieval.options import RoundJudgeOptions
 from evaluation.kieval.rejudge import Rejudge
-from evaluation.kieval.verdict import ASPECTS, Verdict
+from evaluation.kieval.verdict import ASPECTS, RoundVerdict
 from evaluation.registry import build
 from serving.records import Ask, Completion
 from tests.evaluation.exam_driver import drive, make_items, said, scripted
@@ -35,7 +35,7 @@ def stored(item: Item, *verdicts: Completion, rounds: int | None = None, **optio
 
 
 def again(item: Item, original: Record, *verdicts: Completion, **options: Any) -> tuple[list[Ask], Record]:
-    protocol = Rejudge(JudgeOptions(**{"retries": 0, **options}), seed=7, originals=[original])
+    protocol = Rejudge(RoundJudgeOptions(**{"retries": 0, **options}), seed=7, originals=[original])
     demands, record = drive(next(iter(protocol.dialogues([item]))), scripted(evaluator=list(verdicts)))
     assert json.loads(json.dumps(record)) == record
     return [ask for ask in demands if isinstance(ask, Ask)], record
@@ -46,8 +46,10 @@ def text_of(ask: Ask) -> str:
     return "\n".join(message.content for message in ask.prompt)
 
 
-def one(overall: int, stop: bool = False, reason: str = "none", comment: str = "", **scores: int | None) -> Verdict:
-    return Verdict(
+def one(
+    overall: int, stop: bool = False, reason: str = "none", comment: str = "", **scores: int | None
+) -> RoundVerdict:
+    return RoundVerdict(
         overall=overall,
         comment=comment,
         scores={**dict.fromkeys(ASPECTS, overall), **scores},
@@ -148,7 +150,7 @@ def test_the_majority() -> None:
 
 def test_context_overflow_drops_rounds_and_else_leaves_a_gap(item: Item) -> None:
     original = stored(item, verdict(), verdict(), verdict())
-    protocol = Rejudge(JudgeOptions(), seed=7, originals=[original])
+    protocol = Rejudge(RoundJudgeOptions(), seed=7, originals=[original])
 
     def short(ask: Ask) -> Completion:
         text = text_of(ask)
@@ -161,7 +163,7 @@ def test_context_overflow_drops_rounds_and_else_leaves_a_gap(item: Item) -> None
 
 
 def test_an_item_without_a_usable_interview_is_an_error(item: Item) -> None:
-    protocol = Rejudge(JudgeOptions(), seed=7)
+    protocol = Rejudge(RoundJudgeOptions(), seed=7)
     with pytest.raises(ValueError, match=f"item {item.id} has no stored interview"):
         protocol.dialogues([item])
     with pytest.raises(ValueError, match="none of kieval"):
@@ -177,7 +179,7 @@ def test_an_interview_without_rounds(item: Item) -> None:
     asks, record = again(item, original)
     assert (asks, record["rounds"], record["would_stop_at"]) == ([], [], None)
     assert record["scores"] == {"paper": None, "released": None}
-    summary = Rejudge(JudgeOptions(), seed=1).summarise([record], [original])
+    summary = Rejudge(RoundJudgeOptions(), seed=1).summarise([record], [original])
     assert (summary["unscored"], summary["agreement"]["n"], summary["agreement"]["exact"]) == (1, 0, None)
     assert summary["agreement"]["kappa"] == {"value": None, "reason": "no pairs"}
 
@@ -199,7 +201,7 @@ def test_agreement_by_hand() -> None:
     old = [[verdict(1), verdict(1)], [verdict(3), verdict(4)], [verdict(3, stop=True), verdict(2)]]
     new = [[verdict(1), verdict(2)], [verdict(3), verdict(4)], [verdict(4, stop=True), verdict(2, stop=True)]]
     records, originals = rejudged(old, new)
-    found = Rejudge(JudgeOptions(), seed=1).summarise(records, originals[::-1])["agreement"]
+    found = Rejudge(RoundJudgeOptions(), seed=1).summarise(records, originals[::-1])["agreement"]
     assert found["n"] == 6
     assert found["exact"] == pytest.approx(4 / 6)
     assert found["kappa"]["value"] == pytest.approx(4 / 7)
@@ -223,7 +225,7 @@ def test_agreement_by_hand() -> None:
 
 def test_constant_scores_have_no_coefficient() -> None:
     records, originals = rejudged([[verdict(3)] * 3], [[verdict(3)] * 3])
-    found = Rejudge(JudgeOptions(), seed=1).summarise(records, originals)["agreement"]
+    found = Rejudge(RoundJudgeOptions(), seed=1).summarise(records, originals)["agreement"]
     assert found["exact"] == 1.0
     for name in ("kappa", "kappa_quadratic"):
         assert found[name]["value"] is None
@@ -231,7 +233,7 @@ def test_constant_scores_have_no_coefficient() -> None:
     assert found["pearson"] == {"value": None, "reason": "constant scores (new and original)"}
     assert found["interviews"]["pearson"] == {"value": None, "reason": "fewer than 3 pairs"}
     records, originals = rejudged([[verdict(3)] * 3], [[verdict(1), verdict(3), verdict(4)]])
-    found = Rejudge(JudgeOptions(), seed=1).summarise(records, originals)["agreement"]
+    found = Rejudge(RoundJudgeOptions(), seed=1).summarise(records, originals)["agreement"]
     assert found["kappa"]["value"] == pytest.approx(0.0)
     assert found["spearman"] == {"value": None, "reason": "constant scores (original)"}
 
@@ -241,7 +243,7 @@ def test_summary_counts_what_is_missing() -> None:
     records, originals = rejudged(
         [[verdict(3), bad, verdict(2)], [verdict(4)] * 3], [[bad, verdict(3), verdict(2, stop=True)], [verdict(4)] * 3]
     )
-    summary = Rejudge(JudgeOptions(), seed=1, originals=originals).summarise(records)
+    summary = Rejudge(RoundJudgeOptions(), seed=1, originals=originals).summarise(records)
     assert summary["agreement"]["missing"] == {"new": 1, "original": 1}
     assert summary["agreement"]["n"] == 4
     assert (summary["missing_verdicts"], summary["missing_votes"], summary["rounds_judged"]) == (1, 1, 6)
@@ -250,15 +252,15 @@ def test_summary_counts_what_is_missing() -> None:
     assert summary["released"]["n"] == summary["all_rounds"]["paper"]["n"] == 2
     assert json.loads(json.dumps(summary)) == summary
     with pytest.raises(ValueError, match="3 rounds were judged again, but its interview has 1"):
-        Rejudge(JudgeOptions(), seed=1).summarise(records, [{**o, "rounds": o["rounds"][:1]} for o in originals])
+        Rejudge(RoundJudgeOptions(), seed=1).summarise(records, [{**o, "rounds": o["rounds"][:1]} for o in originals])
 
 
 def test_settings_and_hashes() -> None:
-    assert set(Rejudge(JudgeOptions(), seed=1).prompt_hashes()) == {
+    assert set(Rejudge(RoundJudgeOptions(), seed=1).prompt_hashes()) == {
         "kieval_evaluator.jinja",
         "kieval_evaluator_system.jinja",
     }
     with pytest.raises(ValueError, match="evaluator_tokens is 5"):
-        JudgeOptions(evaluator_tokens=5)
+        RoundJudgeOptions(evaluator_tokens=5)
     with pytest.raises(ValueError, match="greater than or equal to 1"):
-        JudgeOptions(votes=0)
+        RoundJudgeOptions(votes=0)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.kieval.free_text import parse_free
 from evaluation.kieval.verdict import ASPECTS, STOP_REASONS, parse_structured, verdict_schema, verdict_tokens
 
 
@@ -39,7 +40,8 @@ def test_raw_control_characters_in_comments_are_no_obstacle() -> None:
         json.dumps(verdict(0)),
         json.dumps(verdict(5)),
         json.dumps(verdict(True)),
-        json.dumps(verdict("3")),
+        json.dumps(verdict("three")),
+        json.dumps(verdict("3/5")),
         json.dumps(verdict(3.5)),
         json.dumps(verdict(reason="bored")),
         json.dumps(verdict(logic={"comment": "no score"})),
@@ -53,6 +55,14 @@ def test_raw_control_characters_in_comments_are_no_obstacle() -> None:
 )
 def test_what_has_not_the_form_is_missing(text: str) -> None:
     assert parse_structured(text) is None
+
+
+@pytest.mark.parametrize("score", ["3", 3.0, "3.0", "3/4"])
+def test_a_judge_may_quote_its_numbers(score: object) -> None:
+    quoted = json.dumps(verdict(score)).replace("false", '"no"')
+    for found in (parse_structured(quoted), parse_free(f"Here:\n{quoted}")):
+        assert found is not None
+        assert (found.overall, found.stop) == (3, False)
 
 
 def test_the_schema_puts_comments_first_and_closes_every_object() -> None:

@@ -64,11 +64,14 @@ def test_structured_marks() -> None:
     with_comment = marking.read_marks(json.dumps({"comment": "fine", **FULL}))
     assert with_comment is not None
     assert with_comment.comment == "fine"
+    for same in (float, str, lambda mark: f"{mark}.0"):
+        quoted = json.dumps({name: same(mark) for name, mark in FULL.items()})
+        assert marking.read_marks(quoted) == marking.Marks(marks=FULL)
     for broken in (
         {**FULL, "overall": 7},
         {**FULL, "accuracy": 0},
-        {**FULL, "accuracy": 3.0},
-        {**FULL, "accuracy": "3"},
+        {**FULL, "accuracy": 2.5},
+        {**FULL, "accuracy": "3/5"},
         {**FULL, "accuracy": True},
         {key: value for key, value in FULL.items() if key != "factuality"},
         {**FULL, "comment": 3},
@@ -116,6 +119,8 @@ def test_free_choices(text: str, choice: int | None) -> None:
 def test_structured_choices() -> None:
     assert marking.read_choice('{"choice": "Response 2"}') == 2
     assert marking.read_choice('{"comment": "", "choice": "Response 1"}') == 1
-    for broken in ('{"choice": "Response 3"}', '{"choice": 1}', '{"choice": "Resp', "[]", '{"choice": ["Response 1"]}'):
+    for quoted in ('{"choice": 1}', '{"choice": "1"}', '{"choice": "response 1"}', '{"choice": 1.0}'):
+        assert marking.read_choice(quoted) == 1
+    for broken in ('{"choice": "Response 3"}', '{"choice": 3}', '{"choice": "Resp', "[]", '{"choice": ["Response 1"]}'):
         assert marking.read_choice(broken) is None
     assert marking.read_free_choice("Response 1 is good, Response 2", cut=True) == 1

@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.probing.permutation import Permuted, names_letters, obstacle, permute, refers_to_others
+from evaluation.probing.permutation import (
+    Permuted,
+    names_letters,
+    names_positions,
+    obstacle,
+    permute,
+    refers_to_others,
+    speaks_of_others,
+)
 
 
 @pytest.mark.parametrize("n", range(2, 11))
@@ -78,3 +86,115 @@ def test_what_speaks_of_other_options(choice: str, others: bool, letters: bool) 
 def test_what_stands_in_the_way_of_another_option() -> None:
     assert obstacle(["a1", "b1"]) == ""
     assert obstacle(["a1", "All of the above"]).startswith("option B")
+
+
+LETTERS_NAMED = [
+    "both a and b",
+    "A/B",
+    "A through C",
+    "A和B",
+    "Not A",
+    "a or b",
+    "A, B and C",
+    "A & B",
+    "A+B",
+    "A-C",
+    "A – C",
+    "neither a nor b",
+    "Only B",
+    "A、B",
+    "仅A",
+    "Nicht A",
+    "A und B",
+    "A et C",
+    "A y B",
+    "A и B",
+    "a, b, and c",
+    "A but not B",
+    "All except C",
+    "All but b",
+    "D",
+    "Both (a) & (b)",
+    "Options A and D",
+    "A to D",
+    "Ａ和Ｂ",
+    "[A] and [B]",
+    "A is correct",
+    "A;B",
+    "A) and B)",
+    "A / B / C",
+    "Same as A",
+    "ABD",
+    "选A",
+    "A都对",
+    "A...C",
+    "Either A or B",
+]
+PLACES_NAMED = [
+    "The first two options",
+    "the last option",
+    "The second and third options",
+    "the latter",
+    "Only the former",
+    "the top two",
+    "the first and the third",
+    "Options 1 and 3",
+    "option ii",
+    "The previous answer",
+    "The two options above",
+    "first option",
+    "前两项",
+    "第一个",
+    "最后一项",
+    "both the first and second answers",
+    "die ersten beiden Antworten",
+    "las dos primeras opciones",
+    "les deux premières réponses",
+    "первые два варианта",
+]
+NO_OPTION_NAMED = [
+    "A dog and a cat",
+    "a solution of salt",
+    "the first president",
+    "first and second laws of thermodynamics",
+    "He came to a place",
+    "the last emperor",
+    "Louis XIV",
+    "In the first place",
+    "above sea level",
+    "two thirds",
+    "5",
+    "3/4",
+    "10-20 km",
+    "to a bar",
+    "the other side of the road",
+    "第一次世界大战",
+    "the latter half of the century",
+    "the first three months",
+    "a man and a woman",
+    "Type A blood",
+    "Not a number",
+    "vitamin D deficiency",
+    "hepatitis B virus",
+    "DNA and RNA",
+    "an answer",
+    "A cat or B cat",
+]
+
+
+@pytest.mark.parametrize("choice", LETTERS_NAMED)
+def test_options_that_name_letters(choice: str) -> None:
+    assert names_letters(choice, 4)
+    assert "by letter" in str(permute(["cats", "dogs", "fish", choice], 0, 1))
+
+
+@pytest.mark.parametrize("choice", PLACES_NAMED)
+def test_options_that_name_places(choice: str) -> None:
+    assert names_positions(choice)
+    assert "by their places" in str(permute(["cats", "dogs", "fish", choice], 0, 1))
+
+
+@pytest.mark.parametrize("choice", NO_OPTION_NAMED)
+def test_options_that_name_none(choice: str) -> None:
+    assert not speaks_of_others(choice, 4)
+    assert isinstance(permute(["cats", "dogs", "fish", choice], 0, 1), Permuted)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from evaluation.analysis import Experiment, Run, exam_stages
 from evaluation.item_analysis import plots as drawn
 from evaluation.item_analysis.classical import CUTS, LABELS, check_cuts
+from evaluation.item_analysis.matrix import Matrix, to_csv
 from evaluation.protocol import Held
+from evaluation.run_builder import authors
 from evaluation.show.table import Cell, Table, figure
-from proctor.analyses.base import exam_stages
-from proctor.experiment.experiment import Experiment
-from proctor.run_folder.run import RunFolder
 from serving.files import write_text
 
 
@@ -59,10 +59,9 @@ class ItemAnalysis:
     def identity(self) -> dict[str, Any]:
         return {}
 
-    def compute(self, run: RunFolder, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    def compute(self, run: Run, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         from evaluation.item_analysis import report
-        from evaluation.item_analysis.matrix import from_records, to_csv
-        from proctor.experiment.made import authors
+        from evaluation.item_analysis.matrix import from_records
 
         given, seed = self.options, run.experiment.seed
         tables = {
@@ -76,7 +75,7 @@ class ItemAnalysis:
         table = tables[given.exam]
         if given.short is not None and given.short > len(table.items):
             raise ValueError(f"short is {given.short}, but there are {len(table.items)} items")
-        settings = report.Settings(
+        settings = report.ItemAnalysisSettings(
             fraction=given.fraction,
             cuts=given.cuts,
             short=given.short,
@@ -85,15 +84,15 @@ class ItemAnalysis:
             seed=seed,
         )
         wrote = [name for name in authors(run.experiment, given.exam) if name in table.candidates]
-        found = report.analyse(table, settings, marked=dict.fromkeys(wrote, "wrote the exam it sat"))
-        metrics = found.metrics
-        if given.against is not None:
-            other = tables[given.against]
-            metrics = {**metrics, "against": report.beside(table, other, fraction=given.fraction, seed=seed)}
-        write_text(folder / "items.csv", drawn.items_csv(found.rows))
-        write_text(folder / "matrix.csv", to_csv(table))
+        found = report.analyse(
+            table,
+            settings,
+            marked=dict.fromkeys(wrote, "wrote the exam it sat"),
+            against=None if given.against is None else tables[given.against],
+        )
+        write_tables(found.rows, table, folder)
         curves = {key: found.curves[key] for key in ("theta", "characteristic", "abilities")} if found.curves else None
-        return metrics, {"item_curves": curves} if curves else {}
+        return found.metrics, {"item_curves": curves} if curves else {}
 
     @staticmethod
     def tables(held: Mapping[str, Held]) -> list[Table]:
@@ -136,6 +135,9 @@ def _table(name: str, given: ItemOptions, metrics: Mapping[str, Any]) -> Table:
         *("difficulty", "discrimination", *LABELS),
     )
     warned = " ".join(f"Warning: {line}." for line in metrics["warnings"])
+    if chance := metrics["by_chance"]:
+        low, high = chance["interval"]
+        warned += f" Noise has a mean discrimination of {chance['mean']:.3f} [{low:.3f}, {high:.3f}]."
     marked = " ".join(f"{who} {what}." for who, what in metrics.get("marked", {}).items())
     return Table(
         f"analysis_{name}",
@@ -146,6 +148,12 @@ def _table(name: str, given: ItemOptions, metrics: Mapping[str, Any]) -> Table:
         rows,
         title=f"Analysis {name}",
     )
+
+
+def write_tables(rows: Sequence[Mapping[str, Any]], table: Matrix, folder: Path) -> None:
+    """items.csv and matrix.csv."""
+    write_text(folder / "items.csv", drawn.items_csv(rows))
+    write_text(folder / "matrix.csv", to_csv(table))
 
 
 def _set(whole: Mapping[str, Any]) -> list[Cell]:

@@ -9,15 +9,15 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from evaluation import registry
+from evaluation.analysis import Experiment, Run, exam_stages
 from evaluation.probing import plots as drawn
+from evaluation.probing.inputs import Sat, compared, read_metrics, set_number
 from evaluation.probing.report import EVERYTHING
 from evaluation.probing.version import SETS
 from evaluation.protocol import Held
 from evaluation.show.table import Cell, Table, figure
-from proctor.analyses.base import exam_stages
-from proctor.analyses.probing_inputs import read_exams, read_metrics
-from proctor.experiment.experiment import Experiment
-from proctor.run_folder.run import RunFolder
+from serving.files import read_jsonl
 
 CELLS = {"both": "OT/PT", "only_before": "OT/PF", "only_after": "OF/PT", "neither": "OF/PF"}
 
@@ -62,21 +62,21 @@ class ProbingAnalysis:
     def identity(self) -> dict[str, Any]:
         return {}
 
-    def compute(self, run: RunFolder, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-        from evaluation.probing.report import Settings, report
+    def compute(self, run: Run, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+        from evaluation.probing.report import ProbingSettings, report
 
         experiment, given = run.experiment, self.options
-        named = [
-            f"{candidate}:{probe}={run.stage(stage).path}"
+        sat = {
+            (candidate, *set_number(probe)): _sat(run, candidate, stage)
             for candidate, exams in self._stages(experiment).items()
             for probe, stage in exams.items()
-        ]
-        sittings, described, _ = read_exams(named, run.stage(f"build.{given.build}").path, given.sizes)
+        }
+        sittings, described, _ = compared(sat, run.stage(f"build.{given.build}").path, given.sizes)
         judge = [read_metrics(run.stage(s).path, "recall", "probing.calibrate") for s in self._calibration(experiment)]
         metrics = report(
             sittings,
             described,
-            Settings(
+            ProbingSettings(
                 seed=experiment.seed,
                 clean=given.clean,
                 contaminated=self._contaminated(experiment),
@@ -93,8 +93,6 @@ class ProbingAnalysis:
 
     def _stages(self, experiment: Experiment) -> dict[str, dict[str, str]]:
         """By candidate and set (``vanilla``, ``all``, ``all.set-2``, ...), the stage of the exam."""
-        from evaluation import registry as builders
-
         given = self.options
         if given.build not in experiment.builds:
             raise ValueError(f"build: there is no build {given.build!r}; there are: {', '.join(experiment.builds)}")
@@ -109,7 +107,7 @@ class ProbingAnalysis:
         held = experiment.exams[given.vanilla]
         if held.protocol != "static" or held.build is not None:
             raise ValueError(f"vanilla: {given.vanilla!r} must be a static exam of the items as published")
-        options: Any = builders.build_builder(config.builder, config.options, seed=experiment.seed)
+        options: Any = registry.build_builder(config.builder, config.options, seed=experiment.seed)
         first = options.options.probes[0]
         if given.exams is None:
             chosen = [n for n, e in experiment.exams.items() if e.build == given.build and e.protocol == "static"]
@@ -181,6 +179,12 @@ class ProbingAnalysis:
                 f"(its evaluator, {judge.path}); name the stage of a candidate {{model: ...}} that is"
             )
         return [stage]
+
+
+def _sat(run: Run, candidate: str, stage: str) -> Sat:
+    file = run.stage(stage).path / "records.jsonl"
+    exam = run.items(stage.removesuffix(f".{candidate}"))
+    return Sat(file, read_jsonl(file), f"the items of {stage}", {item.id: item for item in exam.items})
 
 
 def _probe(name: str) -> str | None:

@@ -1,40 +1,45 @@
-"""What ``proctor probing`` reads: finished exams, builds, and values of the form NAME=VALUE."""
+"""What a comparison of vanilla and probed exams reads: finished exams, and builds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from evaluation.items import Item
-    from evaluation.probing.report import Described, Sitting
-
-_EXAM = re.compile(r"(?P<candidate>[^:=]+):(?P<probe>[A-Za-z0-9]+)(?:\.set-(?P<number>[1-9]\d*))?=(?P<folder>.+)")
+from evaluation.items import Item
+from evaluation.probing.effects import Outcome
+from evaluation.probing.report import CandidateOutcomes, Described
 
 
-def read_exams(
-    exams: Sequence[str], built: Path | None, sizes: Mapping[str, float]
-) -> tuple[dict[str, Sitting], Described, dict[str, Any]]:
-    """The candidates' results, what is known of the items, and what identifies both."""
-    from evaluation.probing.report import Described, Sitting
-    from evaluation.probing.version import SETS
+class Sat(NamedTuple):
+    """A finished static exam: its records and the file they are in, its items by id and where they are from."""
 
+    file: Path
+    records: Sequence[Mapping[str, Any]]
+    place: str
+    items: Mapping[str, Item]
+
+
+def set_number(name: str) -> tuple[str, int]:
+    """``all.set-2`` as ``("all", 2)``; a name without a number is the first set."""
+    probe, _, number = name.partition(".set-")
+    return probe, int(number or 1)
+
+
+def compared(
+    sat: Mapping[tuple[str, str, int], Sat], built: Path | None, sizes: Mapping[str, float]
+) -> tuple[dict[str, CandidateOutcomes], Described, dict[str, Any]]:
+    """The candidates' results, what is known of the items, and what identifies both.
+
+    sat: by candidate, set (``vanilla``, or one of ``version.SETS``) and its number; sizes: billions of parameters
+    """
     found: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
     described: dict[str, Item] = {}
     digests: dict[str, Any] = {}
-    for text in exams:
-        match = _EXAM.fullmatch(text)
-        if match is None:
-            raise ValueError(f"{text!r} is not of the form CANDIDATE:SET=FOLDER, such as base:all.set-2=results/x")
-        name, probe, number = match["candidate"], match["probe"], int(match["number"] or 1)
-        if probe != "vanilla" and probe not in SETS:
-            raise ValueError(f"{text}: there is no set {probe!r}; there are: vanilla, {', '.join(SETS)}")
-        if (probe, number) in found.setdefault(name, {}):
-            raise ValueError(f"{text}: {name}:{probe}.set-{number} is named twice")
-        outcomes, items = _outcomes(Path(match["folder"]), vanilla=probe == "vanilla")
-        found[name][probe, number] = outcomes
+    for (name, probe, number), exam in sat.items():
+        outcomes, items = _outcomes(exam, vanilla=probe == "vanilla")
+        found.setdefault(name, {})[probe, number] = outcomes
         if probe == "vanilla":
             described |= items
         digests[f"{name}:{probe}.set-{number}"] = digest(sorted(outcomes.items()))
@@ -54,7 +59,7 @@ def read_exams(
             probed.setdefault(probe, {})[number] = outcomes
         if not probed:
             raise ValueError(f"{name} has no probed exam: give e.g. {name}:all=FOLDER")
-        sittings[name] = Sitting(vanilla=parts["vanilla", 1], probed=probed, size=sizes.get(name))
+        sittings[name] = CandidateOutcomes(vanilla=parts["vanilla", 1], probed=probed, size=sizes.get(name))
     strange = next((name for name in sizes if name not in sittings), None)
     if strange is not None:
         raise ValueError(f"--size {strange}: there is no such candidate; there are: {', '.join(sittings)}")
@@ -68,13 +73,9 @@ def read_exams(
     return sittings, known, {"exams": digests, "fallbacks": marks}
 
 
-def _outcomes(folder: Path, *, vanilla: bool) -> tuple[dict[str, Any], dict[str, Item]]:
+def _outcomes(exam: Sat, *, vanilla: bool) -> tuple[dict[str, Any], dict[str, Item]]:
     """Results by id of the vanilla item, and the items by that id."""
-    from evaluation.probing.effects import Outcome
-    from proctor.run_folder.finished import read_exam_items, read_records
-
-    file, records = read_records(folder)
-    place, items = read_exam_items(folder)
+    file, records, place, items = exam
     outcomes: dict[str, Any] = {}
     found: dict[str, Item] = {}
     for row in records:
@@ -88,6 +89,8 @@ def _outcomes(folder: Path, *, vanilla: bool) -> tuple[dict[str, Any], dict[str,
             raise ValueError(f"{place}: item {item.id} has no source_id; a probed exam names the item it was made of")
         if key in outcomes:
             raise ValueError(f"{file}: two results belong to item {key}; give each set with its own records")
+        if row["correct"] is None:  # no result (longer than the context, or its best options tied): it has no partner
+            continue
         outcomes[key] = Outcome(bool(row["correct"]), int(row["options"]))
         found[key] = item
     return outcomes, found
@@ -128,16 +131,6 @@ def pairs_of(file: Path, originals: Mapping[str, Item], vanilla: Path) -> list[t
     if lost is not None:
         raise ValueError(f"{file}: item {lost.id} was made of {lost.source_id!r}, which is not in {vanilla}")
     return [(originals[item.source_id], item) for item in probed]
-
-
-def billions(text: str, name: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise ValueError(f"--size {name}={text}: give the parameters in billions, such as 0.135")
-    return value
 
 
 def digest(value: Any) -> str:

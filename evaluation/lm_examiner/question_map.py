@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from evaluation.analysis import Experiment, Run, exam_stages
 from evaluation.benchmarks.chosen import BenchmarkConfig
 from evaluation.items import Item
 from evaluation.protocol import Held
 from evaluation.show.plate import COLOURS, MARKERS, Plate, Style, apart, canvas
 from evaluation.show.table import Cell, Table, figure
-from proctor.analyses.base import exam_stages
-from proctor.experiment.experiment import Experiment
-from proctor.run_folder.run import RunFolder
 from serving.files import write_jsonl
 from serving.named import NAME
 
@@ -54,7 +53,6 @@ class QuestionMap:
 
     def needs(self, experiment: Experiment) -> list[str]:
         from evaluation.lm_examiner.embeddings import encoder_folder
-        from proctor.run_folder.places import name_for
 
         given = self.options
         names = [*given.exams, *given.builds, *given.benchmarks]
@@ -72,7 +70,7 @@ class QuestionMap:
         for build in given.builds:
             if build not in experiment.builds:
                 raise ValueError(f"builds: there is no build {build!r}; there are: {', '.join(experiment.builds)}")
-        stages = [name_for(experiment, exam) for exam in given.exams]
+        stages = [experiment.items_stage(exam) for exam in given.exams]
         return list(dict.fromkeys([*stages, *(f"build.{build}" for build in given.builds)]))
 
     def identity(self) -> dict[str, Any]:
@@ -86,21 +84,16 @@ class QuestionMap:
             "files": {name: benchmark_files(config) for name, config in self.options.benchmarks.items()},
         }
 
-    def compute(self, run: RunFolder, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-        from evaluation.lm_examiner.embeddings import embed, encoder_folder, project, silhouettes
+    def compute(self, run: Run, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+        from evaluation.lm_examiner.embeddings import encoder_folder, mapped
 
         given, rows = self.options, []
         for name, items in self._sets(run).items():
             rows += [(name, item.subject or "(none)", item.question) for item in items[: given.limit]]
         if len(rows) < 3:
             raise ValueError(f"there are {len(rows)} questions; a map needs at least 3")
-        sets, subjects, texts = (list(column) for column in zip(*rows, strict=True))
-        vectors = embed(texts, encoder_folder(given.encoder))
-        points = project(vectors, given.projection, seed=run.experiment.seed).tolist()
-        metrics = {
-            **silhouettes(vectors, sets, subjects),
-            "sets": {name: sets.count(name) for name in dict.fromkeys(sets)},
-        }
+        figures, points = mapped(rows, encoder_folder(given.encoder), given.projection, seed=run.experiment.seed)
+        metrics = {**figures, "sets": dict(Counter(name for name, _, _ in rows))}
         found = [
             {"set": s, "subject": d, "question": t, "x": p[0], "y": p[1]}
             for (s, d, t), p in zip(rows, points, strict=True)
@@ -125,13 +118,12 @@ class QuestionMap:
         data = {name: one.plots.get("question_map") or {} for name, one in held.items()}
         return [plate(one, *ends) for *ends, one in apart({n: one for n, one in data.items() if one.get("points")})]
 
-    def _sets(self, run: RunFolder) -> dict[str, list[Item]]:
+    def _sets(self, run: Run) -> dict[str, list[Item]]:
         from evaluation.benchmarks.chosen import read_benchmark
         from evaluation.exam_set import read_exam
-        from proctor.run_folder.places import read_items
 
         given = self.options
-        found = {exam: list(read_items(run, exam).items) for exam in given.exams}
+        found = {exam: list(run.items(exam).items) for exam in given.exams}
         found |= {build: list(read_exam(run.stage(f"build.{build}").path).items) for build in given.builds}
         return found | {name: list(read_benchmark(config).items) for name, config in given.benchmarks.items()}
 
