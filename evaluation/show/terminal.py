@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from evaluation.show.table import Table
+from evaluation.show.terminal_text import harmless
 
 
 def print_tables(kind: Any, name: str, held: Any) -> None:
@@ -15,7 +16,7 @@ def print_tables(kind: Any, name: str, held: Any) -> None:
     for table in getattr(kind, "tables", lambda held: [])({name: held}):
         print_table(table)
     for line in getattr(kind, "notices", lambda held: [])({name: held}):
-        print(f"notice: {line}")
+        print(harmless(f"notice: {line}"))
 
 
 def print_table(table: Table) -> None:
@@ -36,7 +37,9 @@ def print_rows(
     left: Collection[str],
     say: Callable[[str], None] = print,
 ) -> None:
-    """left: columns of words; say: who takes the lines where they are plain."""
+    """left: columns of words; say: who takes the lines where they are plain. Whatever a cell holds, it is harmless."""
+    title, heading = harmless(title), [harmless(name) for name in heading]
+    left, lines = {harmless(name) for name in left}, [[harmless(text) for text in line] for line in lines]
     if say is print and sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table as RichTable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evaluation.show.terminal_text import harmless
 from proctor.runner.interruption import Interruption
-from proctor.terminal_text import harmless
 
 if TYPE_CHECKING:
     from proctor.experiment.experiment import Experiment

@@ -164,7 +164,7 @@ def test_style_with_people(tmp_path: Path, bench: Path, capsys: pytest.CaptureFi
     out = tmp_path / "out"
     call("examiner", "style", "--writer", "w", "--stylist", "s", "--judge", "j", "--examiner", "e=x", *SCRIPTED,
          "--benchmark", bench, "--out", out)  # fmt: skip
-    assert "4 of 4 pairs kept by a judge (stand-in for people)" in capsys.readouterr().out
+    assert "4 of 4 rewrites kept by a judge (stand-in for people)" in capsys.readouterr().out
     sheet = out / "equivalence.csv"
     lines = sheet.read_text(encoding="utf-8-sig").splitlines()
     sheet.write_text("\n".join([lines[0], lines[1] + "yes", lines[2] + "no", *lines[3:]]), encoding="utf-8")
