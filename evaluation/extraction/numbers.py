@@ -52,6 +52,7 @@ _WORDS_BEFORE = re.compile(
 _WORDS_AFTER = re.compile(
     r"[ \t](?:squared|cubed|factorial|tenths|hundredths|thousandths|thirds|halves|fifths|or (?:more|less|fewer"
     r"|above|below|higher|lower)|and (?:above|below|up)|at (?:least|most))\b"
+    r"|[ \t](?:plus|minus|times|divided by|multiplied by|mal|(?:more|less|fewer) than)[ \t]\$?[0-9]"
     r"|[ \t]?(?:以上|以下|以内|未満|未满|이상|이하|미만)"
     r"|(?:[ \t]?(?:%|percent|per cent))?[ \t](?:out )?of[ \t]\$?[0-9]|!\$|\.{2,3}[0-9]",
     re.IGNORECASE,
