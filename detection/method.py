@@ -110,7 +110,7 @@ class Method(ABC):
     passes: cost in forward passes per text (the shared token table counts as 1)
     paper: where the method was published
     Options: the pydantic model of its settings, each with its default
-    prompts: its prompt files in ``detection/prompts``
+    prompts: its prompt files in ``detection/templates``
 
     ValueError from the constructor for something it needs and the context lacks, and for wrong options.
     """

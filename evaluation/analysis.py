@@ -101,7 +101,8 @@ class Analysis(Protocol):
     name: its ``kind`` in experiment files
     version: raised when its code changes what it computes; part of the stage's input digest
     Options: the pydantic model of its settings
-    figure: a key that only its figures have: by it those of a former analysis of the same name are told apart
+    figure: a key of the metrics that ``compute`` always gives and no other kind does. The report leaves out figures
+        without it: those that a former analysis of the same name left
     """
 
     name: ClassVar[str]

@@ -170,7 +170,8 @@ class Shows(Protocol):
     method or an attribute of its class; a report asks for those that are there, and lays out what it gets.
 
     ``held`` are all exams (groups, builds, analyses) of this kind in one experiment by their names, none of them empty:
-    so that two of them can be compared. Names of tables and plates become file names and differ within a report.
+    so that two of them can be compared. Names of tables and plates become file names, so let them end in the name of
+    what is shown (``apart``); of two of one name the second gets ``_2``. Captions are sentences, with full stops.
 
     columns, row, called: of a protocol that stands in the contamination table
     score_said: what ``score`` is, in a few words (``1 right, 0 wrong``)

@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    from proctor.terminal_text import harmless
+    from evaluation.show.terminal_text import harmless
 
     print(f"error: {harmless(message)}", file=sys.stderr, flush=True)
     sys.exit(code)

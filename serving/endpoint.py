@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from serving.engines.base import EngineError
+from serving.errors import EngineError
 from serving.files import NEW, write_json, write_text
 from serving.model.fingerprint import ModelError
 from serving.model.spec import ModelSpec

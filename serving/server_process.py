@@ -33,11 +33,11 @@ from serving.endpoint import (
     safe_address,
     write_key,
 )
-from serving.engines.base import EngineError
 from serving.engines.common import context_length
 from serving.engines.process import child_environment
 from serving.engines.server_engine import served_fingerprints
 from serving.engines.vllm_arguments import as_flags, vllm_arguments
+from serving.errors import EngineError
 from serving.model.fingerprint import fingerprint, resolve_model, versions_for
 from serving.model.folder import ModelError, check_complete
 from serving.model.spec import ModelSpec

@@ -44,9 +44,9 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def preset(name: object) -> dict[str, Any]:
     """ValueError names the nearest where there is no such preset."""
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ValueError(f"there is no preset {name!r}; {nearest(str(name), PRESETS, all_known='there are')}")
-    return PRESETS[str(name)]
+    return PRESETS[name]
 
 
 def with_presets(job: Mapping[str, Any]) -> dict[str, Any]:

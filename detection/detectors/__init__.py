@@ -1,7 +1,7 @@
 """The registry of detectors: a name, and where its class lives. A detector's module is imported when it is chosen.
 
-Adding one: a file here whose class derives from ``base.TableDetector`` (arithmetic on the token table) or from
-``base.Detector`` (anything that asks more), a line below, a test.
+Adding one (docs/detectors.md): a file here whose class derives from ``detection.method.TableDetector`` (arithmetic on
+the token table) or ``detection.method.Detector`` (anything that asks more), a line below, a test, a row of that page.
 """
 
 from __future__ import annotations

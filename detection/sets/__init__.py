@@ -1,6 +1,7 @@
 """The registry of set-level tests: what can be said of a whole set of texts, and of no single one.
 
-Adding one: a file here whose class derives from ``base.SetTest``, a line below, a test.
+Adding one: a file here whose class derives from ``base.SetTest``, a line below, a test, a row of
+docs/set_tests.md.
 """
 
 from __future__ import annotations

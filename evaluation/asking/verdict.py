@@ -178,17 +178,22 @@ _QUOTED = re.compile(r'"[^"\n]*"|“[^“”\n]*”|`[^`\n]*`')
 _VALUE = re.compile(r"[\"“`]\s?(\d{1,4}(?:\.\d+)?(?:\s?/\s?\d+)?|[AB]|tie|draw|yes|no)\s?[\"”`]", re.IGNORECASE)
 _LABELLED = re.compile(r"(?:[:=]|\bis)[\s*_]{0,4}\Z")
 _BRACKETS = re.compile(r"\[\[([^\[\]\n]{1,20})\]\]")
-_OPENING = r"^[^\w\n]*(?:(?:my|the|final|overall)[ ]){0,2}"
+_OPENING = (
+    r"^[^\w\n]*(?:(?:on second thoughts?|actually|correction|no|wait|rather)[,:]?[ ]){0,2}"
+    r"(?:(?:my|the|final|overall)[ ]){0,2}"
+)
 _NUMBER = r"(\d{1,4}(?:[.,]\d+)?)(?:[ ]?(?:/|out of)[ ]?(\d+)(?:\.0+)?)?"
 _RATING_LINE = re.compile(
     rf"{_OPENING}(?:rating|score|grade)\b(?:[ ]?\([^()\n]{{0,20}}\))?(?:[ ](?:is|of))?[^\w\n]{{1,8}}{_NUMBER}"
-    r"(?!\w|[.,]\d|\s?(?:[-–]|to|or|and)\s?\d)",
+    r"(?!\w|[.,]\d|\s?(?:[-–]|to|or|and)\s?\d|\s?%"
+    r"|[ ]?(?:(?:stars?|points?)[ ]?)?\(?(?:out of|of|/)[ ]?(?!10\b)\d)",
     re.IGNORECASE | re.MULTILINE,
 )
 _CHOICE_LINE = re.compile(
     rf"{_OPENING}(?i:choice|verdict|winner|preference|better(?:[ ](?:reply|answer|assistant))?)\b[^\w\n]{{1,8}}"
     r"(?i:it is[ ])?(?:(?i:a[ ])?(?i:(tie|draw)\b)|(?i:(?:the|assistant|reply|answer)[ ]){0,2}([AB])\b)"
-    r"(?!\s?(?:and|or|,|/|&|=)\s?(?:assistant[ ])?[AB]\b)",
+    r"(?!\s?(?:and|or|,|/|&|=)\s?(?:assistant[ ])?[AB]\b"
+    r"|\s(?i:(?:is|was)[ ](?:not|worse|wrong|no)\b|(?:is|was)n['’]t\b))",
     re.MULTILINE,
 )
 

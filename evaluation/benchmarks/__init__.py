@@ -1,4 +1,5 @@
-"""Benchmarks by format. A format is one file with a function ``rows`` and one line here, imported when it is used."""
+"""Benchmarks by format. A format is one file with a function ``rows`` (and ``DEV_SPLIT``, where a split is made for
+exemplars) and one line here, imported when it is used."""
 
 from __future__ import annotations
 

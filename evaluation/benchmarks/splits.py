@@ -7,6 +7,7 @@ and adding the items of another benchmark never reshuffles one.
 from __future__ import annotations
 
 import logging
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -126,10 +127,14 @@ def _asks_the_same(a: Item, b: Item) -> bool:
 _EDGES = " .,:;!?_-…。？！：；、،؟\"'“”‘’«»()[]*"
 
 
+_NUMBERED = re.compile(r"^\s*(?:(?:question|q)\s*\d{0,4}\s*[.:)]|\(?\d{1,4}[.)](?=\s))\s*(?=\S)", re.IGNORECASE)
+
+
 @lru_cache(maxsize=65536)
 def question_key(text: str) -> str:
-    """A text for comparison: one spelling per character (NFKC), no case, no white space or invisible characters, and no
-    punctuation at its ends."""
+    """A text for comparison: one spelling per character (NFKC), no case, no white space or invisible characters, no
+    punctuation at its ends, and no label or number before it (``Q:``, ``12. ``)."""
+    text = _NUMBERED.sub("", text)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     kept = "".join(c for c in folded if not c.isspace() and unicodedata.category(c) not in ("Cf", "Cc"))
     alike = kept.translate(_ALIKE)

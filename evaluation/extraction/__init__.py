@@ -53,7 +53,7 @@ def answer_of(completion: Completion, item: Item) -> str | None:
     """``extract_answer`` of what a model said, which knows whether it was cut: at max_tokens, where the context was
     full, or inside its reasoning."""
     cut = completion.finish_reason != "stop" or not completion.complete
-    return extract_answer(completion.text.strip(), item, cut_off=cut)
+    return extract_answer(completion.text.lstrip(), item, cut_off=cut)
 
 
 def is_right(extracted: str | None, item: Item) -> bool:

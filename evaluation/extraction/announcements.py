@@ -25,6 +25,8 @@ class Announcement:
     start: where its phrase begins; end: where ``said`` ends
     said: what follows the phrase on its line (the next line, where nothing does), or what a mark encloses
     closed: whether a mark's end was written, so that nothing of it can be missing
+    supposed: whether its sentence begins with a condition: ``if it swims, the answer is A``
+    otherwise: whether it is what holds if a condition does not: it and what stands before it cancel out
     """
 
     kind: Kind
@@ -32,12 +34,15 @@ class Announcement:
     end: int
     said: str
     closed: bool = False
+    supposed: bool = False
+    otherwise: bool = False
 
 
 _SPACE = r"[^\S\n]"
 _NOUN = (
     r"\b(?:answer|ans|antwort|lösung|r[ée]ponse|respuesta|soluci[oó]n|risposta|resposta|antwoord|odpowiedź|cevap|yanıt"
-    r"|jawaban(?:nya)?|svaret|svar|ответ|вариант|đáp án|उत्तर)\b|(?:الإجابة|الجواب)(?: الصحيحة| الصحيح)?"
+    r"|jawaban(?:nya)?|răspuns(?:ul)?(?: corect)?|bon choix|svaret|svar|ответ|вариант|đáp án"
+    r"|उत्तर)\b|(?:الإجابة|الجواب)(?: الصحيحة| الصحيح)?"
     r"|答案|答え|解答|回答|正解|正答|(?:정답|답변|답안|답)(?=[은는이:\s=])"
     r"|\b(?:correct|right|best|true|final|my|only|appropriate|valid)[ ](?:option|choice|letter|statement|result"
     r"|pick|guess|selection)\b|\b(?:richtige|korrekte)[ ](?:option|aussage|wahl)\b|\b(?:richtig"
@@ -54,7 +59,7 @@ _AFTER_NOUN = (
 )
 _LINK = (
     r"(?::|】:?|под буквой|=(?!=)|[-–—](?=\s)|\b(?:is|was|would be|must be|should be|will be|has to be|equals"
-    r"|ist|lautet|wäre|est|es|é"
+    r"|ist|lautet|wäre|est|este|es|é"
     r"|è|sería|seria|jest|to|adalah|là|это|будет|являет\w{0,5}|är|er)\b(?:\s?:)?|(?:هي|هو)(?:\s?:)?"
     r"|(?:应该|應該|应当|应|應)?(?:是|为|為|选|選)(?:\s?:)?|は|은|는|(?<=[の])が)"
 )
@@ -96,12 +101,30 @@ MOST = 100
 _DENIED = re.compile(
     r"\b(?:if|suppose|supposing|assume|assuming|unless|whether|wrong|incorrect|false|worst|not|never|neither|nor"
     r"|(?:do|does|did|is|was|ca|could|would|should|wo)n['’]t|cannot|your|his|her|their|student['’]?s?|user['’]?s?"
-    r"|someone|eliminate|exclude|might|could|may|tempting|previous|another|why would|(?:people|students|some"
-    r"|many|you|one)(?: (?:might|would|may|will|often|wrongly))?"
-    r" (?:think|say|believe|assume|claim)|pretend|imagine|say that"
+    r"|someone|eliminate|exclude|might|could|may|tempting|previous|another|why would|(?:people|students|some|others"
+    r"|they|many|most|you|one|every(?:one|body))(?: (?:might|would|may|will|often|wrongly))?"
+    r" (?:think|say|believe|assume|claim)s?|pretend|imagine|say that|unlikely|impossible|improbable|second[ -]best"
+    r"|(?<!no )(?<!a )(?<!any )(?<!beyond )doubt(?:ful)?|says|thinks|believes|claims|assumes"
+    r"|[a-z]{2,20}s (?:say|think|believe|claim|assume)|(?:probability|chance|likelihood|odds|possibility)(?: that"
+    r"|(?= (?:the )?(?:correct |right )?\Z))"
+    r"|könnten?|pourrai(?:t|ent)|podrían?"
     r"|wenn|falls|angenommen|falsche|nicht|si|supposons|supposant|mauvaise|fausse|pas|incorrecta|equivocada|supongamos"
     r"|если|предположим|неправильн\w{0,4}|неверн\w{0,4}|не)\b"
-    r"|如果|假设|假設|若|错误|錯誤|不正|もし|仮に|間違|誤|만약|만일|틀린|잘못",
+    r"|如果|假设|假設|若|错误|錯誤|不正|もし|仮に|間違|誤|만약|만일|틀린|잘못|有人|有些人|很多人|会认为",
+    re.IGNORECASE,
+)
+# What is said under a condition, the whole of it in the sentence before the phrase; and what holds without it.
+_CONDITION = re.compile(
+    r"(?:^|[.!?。\n]\s?)(?:(?:but|and|now|however),?\s)?"
+    r"(?:(?:if|unless|wenn|falls|si|если)\b(?!\s(?:i|we|you|ich|wir|man|je|nous|on)\b)|(?:had|were|should)\s(?:the|it|this|that|we|he|she|they|you)\b"
+    r"|(?:manche|viele|einige|certains|algunos|muchos|некоторые|многие)\s|如果|假如|若|もし|만약)"
+    r"[^.!?。\n]{1,120}[,，、]\s?"
+    r"(?:(?!so\b|therefore|thus|hence|but|also|daher|donc|поэтому)[^\W\d]{1,12}\s){0,3}(?:则|則|那么)?(?:正确的?)?\Z",
+    re.IGNORECASE,
+)
+_OTHERWISE = re.compile(
+    r"(?:\b(?:otherwise|else|sonst|ansonsten|andernfalls|sinon|de lo contrario|si no|иначе)\b|否则|否則|さもなければ"
+    r"|그렇지 않으면)[^.!?。\n]{0,20}\Z",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r"[.,:;!?\n。、，；：()（）]|\b(?:so|therefore|thus|hence|but|because|since|means|also|donc)\b")
@@ -212,6 +235,10 @@ def _phrases(text: str) -> Iterator[Announcement]:
     for match in deque(_PHRASE.finditer(text), maxlen=2 * MOST):
         if not match["json"] and _DENIED.search(_clause_before(text, match.start())):
             continue
+        before = text[max(0, match.start() - 160) : match.start()]
+        supposed = not match["json"] and bool(_CONDITION.search(before))
+        if supposed and re.search(r"\bwould (?:be|have)\b", match[0] + text[match.end() : match.end() + 8]):
+            continue
         end = text.find("\n", match.end())
         end = min(len(text) if end < 0 else end, match.end() + 400)
         said = text[match.end() : end]
@@ -225,7 +252,8 @@ def _phrases(text: str) -> Iterator[Announcement]:
             said, end = following["said"], following.end()
         ends_in = match[0].rstrip("*_ ")[-1:]
         kind: Kind = "label" if match["json"] or match["heading"] or ends_in in ":=-–—" else "sentence"
-        yield Announcement(kind=kind, start=match.start(), end=end, said=said)
+        otherwise = bool(_OTHERWISE.search(before))
+        yield Announcement(kind=kind, start=match.start(), end=end, said=said, supposed=supposed, otherwise=otherwise)
 
 
 _JSON_VALUE = re.compile(

@@ -61,9 +61,11 @@ def _announced(said: str, options: Options, cut_off: bool) -> str | None:
     found = announcements(said)
     for place in reversed(range(len(found))):
         one = found[place]
-        value = read_value(one.said, options, one.kind)
+        value = None if one.supposed else read_value(one.said, options, one.kind)
         if value is None:
             continue
+        if one.otherwise or _listed_on(said[one.end :], value, options):
+            return UNCLEAR
         if cut_off and not (one.closed or one.end < len(said) or _ends_whole(one.said)):
             # half of something: it says nothing, and nothing before it is the last word
             return UNCLEAR
@@ -78,6 +80,13 @@ def _announced(said: str, options: Options, cut_off: bool) -> str | None:
 
 
 _JOINING = re.compile(rf"[$ \t,;/]*{JOINED}?[$ \t,;]*")
+
+
+def _listed_on(rest: str, value: str, options: Options) -> bool:
+    """Whether the next line is the option after the one read, word for word: the list of options was repeated."""
+    match = options.line.fullmatch(rest.lstrip()[:400].partition("\n")[0])
+    after = options.letters[options.letters.find(value) + 1 :][:1]
+    return match is not None and match[1].upper() == after and normalise(match[2]) == options.text_of(after)
 
 
 def _ends_whole(said: str) -> bool:

@@ -39,6 +39,44 @@ _AFTER = re.compile(
     r"|i\b|e\b)|[π√∞±∓θ⋅·∙×÷]|\*\*?[ \t]?[0-9(\\A-Za-z])|!{2}|_"
     r"|/[ \t]?(?:[xyznkπ]\b|\\|\()|[ \t]?[-+*/][ \t]?(?:[xyznπ]\b|\\(?:pi|sqrt|frac))"
 )
+# A bound, or an operation, in words: "at least 12", "twice 9", "half of 36".
+_WORDS_BEFORE = re.compile(
+    r"(?:\b(?:(?:less|more|fewer|greater|larger|smaller|higher|lower|bigger|longer|shorter) than|at (?:least|most)"
+    r"|up to|over|under|above|below|exceeds|twice|double|triple|(?:half|third|thirds|quarter|fifth|root"
+    r"|factorial|logarithm) of|mindestens|höchstens|(?:mehr|weniger|größer|kleiner) als|au moins|au plus"
+    r"|(?:plus|moins) de"
+    r"|(?:al|por lo) menos|(?:más|menos) de|como máximo|(?:более|менее|больше|меньше|минимум|максимум))[ \t]"
+    r"|至少|最多|大于|小于|超过|不到|少なくとも|最大で?)[ \t]?\\?[$€£¥₹]?\Z",
+    re.IGNORECASE,
+)
+_WORDS_AFTER = re.compile(
+    r"[ \t](?:squared|cubed|factorial|tenths|hundredths|thousandths|thirds|halves|fifths|or (?:more|less|fewer"
+    r"|above|below|higher|lower)|and (?:above|below|up)|at (?:least|most))\b"
+    r"|[ \t](?:plus|minus|times|divided by|multiplied by|mal|(?:more|less|fewer) than)[ \t]\$?[0-9]"
+    r"|[ \t]?(?:以上|以下|以内|未満|未满|이상|이하|미만)"
+    r"|(?:[ \t]?(?:%|percent|per cent))?[ \t](?:out )?of[ \t]\$?[0-9]|!\$|\.{2,3}[0-9]",
+    re.IGNORECASE,
+)
+# "3 hours 20 minutes", "5 feet 3 inches", "7 remainder 2": two numbers that are one quantity.
+_UNIT = (
+    r"(?:hours?|hrs?|h|minutes?|mins?|seconds?|secs?|days?|weeks?|months?|years?|feet|foot|ft|inch(?:es)?|pounds?|lbs?"
+    r"|ounces?|dollars?|euros?|km|kg|yards?|miles?|gallons?|quarts?|stunden?|tage?|heures?|jours?|horas?|d[ií]as?"
+    r"|час\w{0,2}|minuten)"
+)
+_COMPOUND = (
+    rf"(?:[ \t]?{_UNIT}\b[.,]?[ \t]{{1,2}}(?:and |und |et |y |и )?"
+    r"|[ \t]?(?:小时|小時|時間|时|分钟|分|天|元|시간|분)[ \t]?"
+    r"|[ \t]?(?:r|remainder|rest|reste|resto|остаток|余|餘|あまり|나머지)[ \t.]{0,2})"
+)
+_COMPOUND_AFTER = re.compile(
+    rf"{_COMPOUND}[0-9]|[ \t][A-Za-z]{{2,14}}[ \t](?:and|und|et|y)[ \t]\$?[0-9]", re.IGNORECASE
+)
+_COMPOUND_BEFORE = re.compile(rf"[0-9]{_COMPOUND}\Z", re.IGNORECASE)
+# "n = 5 or n = 7"
+_TWO_VALUES = re.compile(
+    r"=[^=;\n]{0,12}?[0-9]\S{0,2}[ \t]?(?:,|;|\band\b|\bor\b|\bund\b|\boder\b|\bet\b|\bou\b)[ \t]{1,2}"
+    r"[A-Za-z]\w{0,2}[ \t]?="
+)
 _MULTIPLE = re.compile(
     r"\^|[ \t]{0,2}(?:(?:k|K|M|B|bn|mln|Mio|Mrd|Mia|(?i:hundred|thousand|million|billion|trillion|dozen|crore|lakh)s?"
     r"|(?i:tausend|million(?:en)?|milliarden?|mille|milliers?|milliards?|mil|mill[oó]n(?:es)?|milh(?:ão|ões)"
@@ -90,7 +128,8 @@ def extract_number(reply: str, *, cut_off: bool = False) -> str | None:
 
     cut_off: the reply ended at its token limit: only what was announced, and surely whole, before the cut counts
     """
-    text = ascii_text(prepared(reply))
+    # the line's end that a cut reply has written says that its last number is whole
+    text = ascii_text(prepared(reply)) + ("\n" if reply.rstrip(" ").endswith("\n") else "")
     read = _announced(text, cut_off)
     if read is None and not cut_off:
         read = _lone(text)
@@ -106,15 +145,21 @@ def _announced(text: str, cut_off: bool) -> Read:
         read = _read(one)
         if read is None:
             continue
-        if cut_off and not (one.closed or one.end < len(text) or _CLAUSE_END.search(one.said)):
+        if cut_off and not (one.closed or one.end < len(text) or _whole(one.said)):
             return UNCLEAR
-        if retracted(text, one.end):
+        if one.otherwise or retracted(text, one.end):
             return UNCLEAR
         before = found[place - 1] if place else None
         if before and before.kind == "mark" and _JOINING.fullmatch(text[before.end : one.start]):
             return read if _read(before) == read else UNCLEAR
         return read
     return None
+
+
+def _whole(said: str) -> bool:
+    """Whether a sentence surely ends in it: a full stop behind a digit may be a decimal point where nothing follows."""
+    end = _CLAUSE_END.search(said)
+    return bool(end) and re.search(r"[0-9]\.\Z", said) is None
 
 
 _JOINING = re.compile(rf"[$ \t,;]*{_WITH}?[$ \t,;]*")
@@ -127,6 +172,8 @@ def _read(one: Announcement) -> Read:
 def _marked(said: str) -> Read:
     """What a mark encloses: the number with its unit, or the result of a calculation; unclear for anything else."""
     said = said.strip().strip("$").strip()
+    if _TWO_VALUES.search(said) or re.search(r"[0-9)]!\Z", said):
+        return UNCLEAR
     if "=" in said:
         said = said.rpartition("=")[2]
     read = _first(said)
@@ -139,6 +186,8 @@ def _first(said: str) -> Read:
     clause = (said[: end.start()] if end else said).strip(" \t:*_")
     if _DENIED.match(clause) or (end and end[0] == "?"):
         return None
+    if _TWO_VALUES.search(clause):
+        return UNCLEAR
     if "=" in clause:
         clause = clause.rpartition("=")[2]
     match = RUN.search(clause)
@@ -202,6 +251,10 @@ def _unclear(text: str, match: re.Match[str]) -> bool:
     after = text[match.end("run") : match.end("run") + 40]
     return bool(
         _BEFORE.search(before)
+        or _WORDS_BEFORE.search(before)
+        or _COMPOUND_BEFORE.search(before)
+        or _WORDS_AFTER.match(after)
+        or _COMPOUND_AFTER.match(after)
         or _MULTIPLE.match(after)
         or _AFTER.match(after)
         or _SPACED_VARIABLE.match(after)

@@ -183,7 +183,7 @@ def second(letter: str, rest: str, options: Options) -> str:
         return letter if letter in others else UNCLEAR
     folded = normalise(bare)
     if own and folded.startswith(own):
-        return letter
+        return UNCLEAR if _joined(folded[len(own) :], letter, options) else letter
     clause = SENTENCE.split(rest, maxsplit=1)[0]
     clause = TURNS.split(clause, maxsplit=1)[0]
     beside = options.named_by(clause.strip(" \t)]}\"'”’.:,;-–—|_("))
@@ -202,6 +202,18 @@ def second(letter: str, rest: str, options: Options) -> str:
             return UNCLEAR
     small = re.match(rf"\s*(?:[/&,;]|(?:\(|,)?\s*{JOINED}\s)\s*\(?([{options.letters.lower()}])(?:\)|[.\s]*$)", clause)
     return UNCLEAR if small and small[1].upper() != letter else letter
+
+
+def _joined(rest: str, letter: str, options: Options) -> bool:
+    """Whether another option follows the text of the first: ``(C) bird or (D) stone``."""
+    match = re.match(rf"\W{{0,3}}\b(?:{JOINED})\b\s?[(\[]?(?P<said>.+)", rest)
+    if match is None:
+        return False
+    said = match["said"]
+    labelled = re.match(rf"(?:option\s)?([{options.letters.lower()}])(?:[)\].:]|\Z)", said)
+    return bool(labelled and labelled[1] != letter.lower()) or any(
+        found != letter for found in options.named_by(SENTENCE.split(said, maxsplit=1)[0])
+    )
 
 
 _VERB = re.compile(

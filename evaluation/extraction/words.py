@@ -21,6 +21,7 @@ _SENTENCE_END = re.compile(r"(?<=[^\W_]{4})[.!]\s+(?=[A-Z])|(?<=[\"')\]*`])[.!]\
 _LIST_MARK = re.compile(r"^[ \t]*(?:\d{1,3}[.)]|[-*•])[ \t]+", re.MULTILINE)
 _LEAD = re.compile(r"^(?:output|result|sorted(?: [a-z]+){0,2})\s*:\s*", re.IGNORECASE)
 _MOST_WORDS = 3
+_ANSWER_IS = re.compile(r"\b(?:answer|antwort|réponse|respuesta|ответ)\s\Z", re.IGNORECASE)
 _SUPPOSED = re.compile(r"\b(?:if|whether|suppose|assume|unless|wenn|falls|si|если)\b[^.!?\n]*\Z", re.IGNORECASE)
 
 
@@ -92,14 +93,19 @@ def _named(said: str, members: Sequence[str], cut_off: bool) -> Iterator[str]:
     # "is valid", "are valid or invalid", "= True", "evaluates to True"; "is not valid" is neither.
     stated = rf"(?:\b(?:is|are|be|to)\s+(?:also\s+|deductively\s+)?|=\s*)\**({one})(?![\w'-])(?:\**\s+or\s+({one})\b)?"
     for pair in re.finditer(stated, said, re.IGNORECASE):
-        if not _SUPPOSED.search(said[max(0, pair.start() - 60) : pair.start()]):
+        before = said[max(0, pair.start() - 60) : pair.start()]
+        # behind the word answer it was no announcement: denied, supposed, or somebody else's
+        if not _SUPPOSED.search(before) and not _ANSWER_IS.search(before):
             found += [word for word in pair.groups() if word]
     yield from (exact[normalise(text)] for text in found)
 
 
 def _announcements(said: str, cut_off: bool) -> Iterator[str]:
     """What the reply's announcements say. cut_off: not what the cut may have broken off."""
-    for one in announcements(said):
+    found = [one for one in announcements(said) if not one.supposed]
+    # "otherwise it is no" leaves neither that nor what it is opposed to
+    last = max((place for place, one in enumerate(found) if one.otherwise), default=-1)
+    for one in found[last + 1 :]:
         whole = (
             one.closed
             or one.end < len(said)

@@ -18,11 +18,18 @@ from evaluation.items import LETTERS
 
 _OTHERS = re.compile(
     r"\b(?:all|none|neither|any|both|each|some|two|more than one|one or more)\s+of\s+(?:the\s+)?"
-    r"(?:above|these|those|them|following|other|others|options|choices|answers|preceding|foregoing|listed)\b"
+    r"(?:above|these|those|them|following|other|others|options|choices|answers|preceding|previous|foregoing|listed)\b"
+    r"|\b(?:everything|anything|nothing)\s+(?:above|listed)\b|^\W*(?:more\s+than\s+one|none)\s+(?:is|are|apply|applies|fits?|option)\b"
     r"|\bthe\s+above\b|\babove\s+(?:options|choices|answers|statements)\b|^\W*(?:all|none|both|neither|either)\W*$"
     r"|\b(?:alle|keine[sr]?|beide)\s+(?:der\s+)?(?:oben|obigen|genannten|vorherigen|anderen|antworten|optionen)\b"
     r"|\b(?:toutes|aucune|tous|aucun)\b.{0,12}\b(?:ci-dessus|réponses|propositions|précédentes?)\b"
     r"|\b(?:todas|ninguna|todos|ninguno)\s+(?:de\s+)?(?:las|los)\s+(?:anteriores|opciones|respuestas)\b"
+    r"|\b(?:todas|nenhuma|nenhum|tutte|tutti|nessuna|nessuno)\s+(?:(?:le|i|delle|dei|as|os|das|dos)\s+)?"
+    r"(?:precedenti|anteriores|opzioni|risposte|opções|respostas|alternativas)\b"
+    r"|^\W*(?:(?:toutes\s+)?les\s+deux|entramb[ei]|ambas|ambos|geen\s+van|alle\s+bovenstaande|hepsi|hiçbiri|оба|обе)\b"
+    r"|нет\s+(?:правильн|верн)\w+\s+ответ|все\s+ответы|powyższych|tất\s+cả|ما\s+سبق|उपरोक्त"
+    r"|上面|上列|^\W*(?:全部|全都|两者|兩者|二者|都)|どれでもない|いずれで?も|どちらも|^\W*(?:すべて|全て)"
+    r"|둘\s*다|해당\s*없음|^\W*모두"
     r"|вышеперечисленн|перечисленн|вышеуказанн|ни\s+один\s+из|以上|上述|上記|위의?\s*(?:모두|보기)",
     re.IGNORECASE,
 )
@@ -85,7 +92,8 @@ def _letters(options: int) -> re.Pattern[str]:
     start, end = r"(?<![A-Za-z0-9_'’])", r"(?![A-Za-z0-9_'’])"
     one = rf"(?:[(\[]?[{upper}][)\]]|[(\[][{lower}][)\]]|[{upper}]\.?){end}"
     small = rf"[(\[]?[{lower}][)\]]?{end}"
-    words = r"and|or|nor|but\s+not|not|to|through|thru|plus|with|und|oder|noch|bis|sowie|et|ou|ni|à|y|e|o|u|al|и|или|до"
+    words = r"and|or|nor|als\s+auch|but\s+not|not|to|through|thru|plus|with|und|oder|noch|bis|sowie|et|ou|ni|à|y|e|o|u"
+    words += r"|al|и|или|до"
     signs = r"[&,/;+~|、，；]|\.{2,3}|…|[-‐‑‒–—−]|[和与與及或到至并跟と]|や|から|와|과|및|또는"
     join = (
         rf"\s*(?:,\s*)?(?:(?<![A-Za-z])(?:{words})(?![A-Za-z])|{signs})\s*(?:(?:and|or|not|only|options?|choices?)\s+)?"

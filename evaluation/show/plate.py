@@ -7,13 +7,17 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from serving.files import write_bytes, write_text
 
+if TYPE_CHECKING:
+    from evaluation.show.table import Table
+
 T = TypeVar("T")
+N = TypeVar("N", "Plate", "Table")
 WIDTH = 5.4
 """Inches: readable on a page of 400 pixels, and across one column of a paper."""
 LOOK = {
@@ -83,7 +87,7 @@ def canvas(width: float = WIDTH, height: float = 3.6) -> Any:
 def draw(make: Callable[[], Iterable[Plate]], folder: Path) -> list[Drawing]:
     """Makes the plates in our look and writes them."""
     with look():
-        return [save(plate, folder) for plate in make()]
+        return [save(plate, folder) for plate in own_names(make())]
 
 
 def save(plate: Plate, folder: Path) -> Drawing:
@@ -143,6 +147,18 @@ def apart(held: Mapping[str, T]) -> list[tuple[str, str, T]]:
     if len(held) == 1:
         return [("", "", next(iter(held.values())))]
     return [(f".{name}", f": {name}", one) for name, one in held.items()]
+
+
+def own_names(made: Iterable[N]) -> Iterator[N]:
+    """The same plates or tables, of one name ``x`` the second as ``x_2``: a name is a file's, and none is lost."""
+    taken: set[str] = set()
+    for one in made:
+        name, number = one.name, 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{one.name}_{number}"
+        taken.add(name.casefold())
+        yield one if name == one.name else replace(one, name=name)
 
 
 def error_bars(value: float, interval: Sequence[float] | None) -> list[list[float]] | None:

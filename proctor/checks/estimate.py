@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from evaluation.show.terminal import print_rows
 from proctor.experiment.experiment import Experiment
 from proctor.experiment.made import builder_for
 from proctor.experiment.sections import BuildConfig, CandidateConfig
@@ -25,6 +26,8 @@ from proctor.runner.one_stage import do_stage
 from proctor.runner.plan import plan
 from serving.files import read_json
 from serving.model.spec import ModelSpec
+
+NAMES = ("calls", "prompt_tokens", "output_tokens", "seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,28 +271,30 @@ def _read(path: Path) -> dict[str, Any]:
 
 def table(before: Estimate, after: Estimate | None = None, say: Callable[[str], None] = print) -> None:
     """Lines of text: per stage and role the estimate, and beside it what was measured."""
-    say(f"{'stage':28} {'role':12} {'calls':>19} {'prompt tokens':>19} {'output tokens':>19} {'seconds':>15}")
+    lines, whole = [], []
     for name, stage in before.items():
         then = after.get(name) if after is not None else None
         for role, figures in stage.roles.items():
-            say(_line(name, role, figures, then.roles.get(role) if then else None, after is not None))
+            lines.append(_line(name, role, figures, then.roles.get(role) if then else None, after is not None))
         memory = f"; largest process {stage.peak_memory:.1f} GiB" if stage.peak_memory else ""
         if stage.seconds is not None:
             was = f" (measured {then.seconds:.0f} s)" if then is not None and then.seconds is not None else ""
-            say(f"{name:28} whole stage: {stage.seconds:.0f} s{was}{memory}")
+            whole.append(f"{name}: whole stage: {stage.seconds:.0f} s{was}{memory}")
     compared = {name: stage for name, stage in before.items() if after is None or name in after}
     then_total = None if after is None else total({name: after[name] for name in compared})
-    say(_line("total", "", total(compared), then_total, after is not None))
+    lines.append(_line("total", "", total(compared), then_total, after is not None))
+    header = ("stage", "role", "calls", "prompt tokens", "output tokens", "seconds")
+    print_rows("", header, lines, left=("stage", "role"), say=say)
+    for line in whole:
+        say(line)
 
 
-def _line(stage: str, role: str, figures: Figures, then: Figures | None, both: bool) -> str:
-    cells = []
-    for name, width in (("calls", 19), ("prompt_tokens", 19), ("output_tokens", 19), ("seconds", 15)):
-        shown = _number(getattr(figures, name)) if name != "calls" else _calls(figures)
-        if both:
-            shown += f" / {_number(getattr(then, name) if then else None)}"
-        cells.append(f"{shown:>{width}}")
-    return f"{stage:28} {role:12} {' '.join(cells)}"
+def _line(stage: str, role: str, figures: Figures, then: Figures | None, both: bool) -> list[str]:
+    cells = [_calls(figures), *(_number(getattr(figures, n)) for n in NAMES[1:])]
+    if both:
+        measured = (_number(getattr(then, n) if then else None) for n in NAMES)
+        cells = [f"{shown} / {was}" for shown, was in zip(cells, measured, strict=True)]
+    return [stage, role, *cells]
 
 
 def _calls(figures: Figures) -> str:

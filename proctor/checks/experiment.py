@@ -15,7 +15,7 @@ from proctor.stages import build, detect
 from proctor.stages.base import Stage
 from proctor.stages.freeze import draw_exam
 from proctor.stages.prefilter import filter_for
-from proctor.stages.train import job_for
+from proctor.stages.train import given_settings, job_for
 from proctor.stages.training_inputs import builds_read, check_seeds
 from serving.engines.common import context_length
 from serving.model.adapters import check_servable, read_adapter
@@ -24,6 +24,7 @@ from serving.model.folder import check_complete, safetensors_header
 from serving.model.hashes import rehash
 from serving.model.spec import ModelSpec
 from serving.role_engines import check_mode
+from training.presets import tell_of_reset
 
 
 class Checked(NamedTuple):
@@ -68,6 +69,9 @@ def preflight(experiment: Experiment) -> Checked:
             check_training(experiment, name, exam)
     stages = plan(experiment)
     detect.check_exam(experiment, exam)
+    for name, candidate in experiment.candidates.items():
+        if candidate.recipe is not None:
+            tell_of_reset(given_settings(experiment, name))
     return Checked(exam, items, stages)
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from evaluation.show.terminal_text import harmless
 from proctor.commands.options import Columns, Dtype, Duplicates, Engine, Options, Out, Schedule, Seed, Split
-from proctor.terminal_text import harmless
 
 
 def _show(path: Path) -> None:

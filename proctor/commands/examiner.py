@@ -146,12 +146,11 @@ def style(
 ) -> None:
     """Style bias: rewrite answers in another model's style, and see which version each examiner prefers."""
     from evaluation.lm_examiner.people import write_equivalence_sheet
-    from evaluation.lm_examiner.results import show_style
     from proctor.commands.grouping import Serving, examine_group
     from proctor.commands.inputs import benchmark_given
     from serving.named import named_values
 
-    metrics = examine_group(
+    examine_group(
         "style_bias",
         named_values(examiner, "--examiner", form="NAME=DIR", strict=True),
         {"writer": writer, "stylist": stylist, "filter": judge},
@@ -162,7 +161,6 @@ def style(
         seed=seed,
         out=out,
     )
-    show_style(metrics)
     print(f"for people: {write_equivalence_sheet(out)} (fill in 'same', then 'proctor examiner style-people')")
 
 

@@ -36,8 +36,10 @@ def examine_group(
     candidates: model paths by name; others: by the protocol's other roles; option: ``key=value``
     benchmark, limit: whose items, and how many are drawn; None: the protocol makes its own
     """
+    from evaluation.protocol import Held
     from evaluation.registry import build_group
     from evaluation.run_exam import draw_group
+    from evaluation.show.terminal import print_tables
     from proctor.commands.inputs import inputs_of, read_items
     from proctor.commands.options import checked_schedule, key_values
     from proctor.run_folder.single import examine_once
@@ -54,7 +56,9 @@ def examine_group(
     def figures(folder: Path, metrics: dict[str, Any]) -> list[str]:
         return [f"figures/{name}" for name in draw_group(exam, metrics, folder / "figures")]
 
-    return examine_once(out, exam, items, models=models, mode=mode, inputs=inputs, further=figures)
+    metrics = examine_once(out, exam, items, models=models, mode=mode, inputs=inputs, further=figures)
+    print_tables(type(exam), protocol, Held(options=options, metrics=metrics))
+    return metrics
 
 
 def _specs(paths: Mapping[str, str], serving: Serving) -> dict[str, ModelSpec]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from proctor.terminal_text import harmless
+from evaluation.show.terminal_text import harmless
 
 app = typer.Typer(help="Import and inspect model folders.", no_args_is_help=True)
 

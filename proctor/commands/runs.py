@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from evaluation.show.terminal_text import harmless
 from proctor.runner.interruption import Interruption
-from proctor.terminal_text import harmless
 
 if TYPE_CHECKING:
     from proctor.experiment.experiment import Experiment
@@ -294,9 +294,9 @@ def compare(
 ) -> None:
     """Show paired differences A - B of the candidates and items that two runs share."""
     from detection.run_detectors import clean
+    from evaluation.show.terminal import print_rows
     from proctor.report.run_comparison import compare_runs, comparison_table
     from proctor.report.table_files import write_tables
-    from proctor.report.terminal import print_rows
     from proctor.run_folder.run import open_run
     from serving.files import write_json
 

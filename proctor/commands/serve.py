@@ -34,7 +34,7 @@ def serve(
     from proctor.cluster.serve_jobs import needing, node_address, still_needed
     from proctor.run_folder.run import open_run
     from serving.endpoint import write_failure
-    from serving.engines.base import EngineError
+    from serving.errors import EngineError
     from serving.server_process import Server
 
     opened = open_run(run)

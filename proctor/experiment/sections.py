@@ -95,7 +95,7 @@ class ExamConfig(SittingConfig):
 
 
 class GroupConfig(SittingConfig):
-    """One exam of several candidates together: ``ranking``, ``peer_examination`` or ``style_bias``.
+    """One exam of several candidates together (see ``proctor list groups``).
 
     Whoever else takes part (the examiner of a ranking) is in the experiment's ``roles``.
     """
@@ -128,7 +128,7 @@ class BuildConfig(Strict):
 class AnalysisConfig(Strict):
     """Figures over finished exams, for the report (docs/experiments.md).
 
-    kind: ``probing``, ``items`` or ``question_map`` (``proctor list analyses``); options: what that kind takes
+    kind: see ``proctor list analyses``; options: what that kind takes
     """
 
     kind: str

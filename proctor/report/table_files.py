@@ -69,7 +69,7 @@ def as_markdown(table: Table) -> str:
         cells = [_pipes(half_interval(cell, "\N{PLUS-MINUS SIGN}")) for cell in row]
         body.append(line([f"**{text}**" if cell.best else text for text, cell in zip(cells, row, strict=True)]))
     rule = line(["---", *["---:"] * (len(head) - 1)])
-    return "\n".join([line(head), rule, *body, "", f"{table.caption} Values ± half of their 95% interval.", ""])
+    return "\n".join([line(head), rule, *body, "", _caption(table, "\N{PLUS-MINUS SIGN}"), ""])
 
 
 def as_latex(table: Table) -> str:
@@ -83,12 +83,13 @@ def as_latex(table: Table) -> str:
             text = escape(half_interval(cell, "\0")).replace("\0", r"$\pm$")
             cells.append(rf"\textbf{{{text}}}" if cell.best else text)
         body.append(" & ".join(cells) + r" \\")
+    caption = escape(_caption(table, "\0")).replace("\0", r"$\pm$")
     return "\n".join(
         [
             r"% needs \usepackage{booktabs}",
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{escape(table.caption)} Values $\pm$ half of their 95\% interval.}}",
+            rf"\caption{{{caption}}}",
             rf"\begin{{tabular}}{{l{'r' * (len(table.header) - 1)}}}",
             r"\toprule",
             head + r" \\",
@@ -100,6 +101,12 @@ def as_latex(table: Table) -> str:
             "",
         ]
     )
+
+
+def _caption(table: Table, sign: str) -> str:
+    """With what stands after the sign, where any cell has an interval."""
+    bounded = any(cell.low is not None and cell.high is not None for row in table.rows for cell in row)
+    return f"{table.caption} Values {sign} half of their 95% interval." if bounded else table.caption
 
 
 def half_interval(cell: Cell, sign: str) -> str:

@@ -16,6 +16,7 @@ import jinja2
 from detection import tables as audit
 from detection.run_detectors import clean
 from evaluation import registry
+from evaluation.show.plate import own_names
 from evaluation.show.table import Cell, Table, count
 from evaluation.show.table import figure as cell_of
 from proctor import __version__
@@ -121,7 +122,7 @@ def all_tables(data: RunData, summary: dict[str, Any]) -> dict[str, Table]:
         audit.set_tests(summary["candidates"]),
         *(table for tables, held in data.hooked("tables") for table in tables(held)),
     ]
-    return {table.name: table for table in made if table.rows}
+    return {table.name: table for table in own_names(table for table in made if table.rows)}
 
 
 def differences(summary: dict[str, Any]) -> Table:

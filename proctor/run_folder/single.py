@@ -17,8 +17,8 @@ from typing import Any
 from evaluation.items import Item
 from evaluation.protocol import ExamProtocol, GroupProtocol
 from evaluation.run_exam import Report, examine
+from evaluation.show.terminal_text import harmless
 from proctor.run_folder.stage import StageFolder
-from proctor.terminal_text import harmless
 from serving.files import output_folder, read_json, write_jsonl, write_text
 from serving.model.spec import ModelSpec
 from serving.role_engines import Mode

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from evaluation.show.terminal_text import harmless
 from proctor.run_folder.run import RunFolder
 from proctor.run_folder.stage import StageFolder
 from proctor.runner.interruption import held_back
 from proctor.runner.plan import State, plan, states
-from proctor.terminal_text import harmless
 
 INTERRUPTED = 75
 _ENDED = (signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGUSR1)

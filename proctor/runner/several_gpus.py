@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Mapping, Sequence
 
+from evaluation.show.terminal_text import harmless
 from proctor.run_folder.run import RunFolder
 from proctor.runner.local import StageFailed, Started, conclude, start_stage
 from proctor.runner.plan import plan, states
 from proctor.stages.base import Stage
-from proctor.terminal_text import harmless
 
 REPORT_S = 15.0
 

@@ -15,7 +15,7 @@ def stage(experiment: Experiment, needs: list[str]) -> Stage:
     return Stage(
         name="report",
         needs=tuple(needs),
-        version=7,
+        version=8,
         config={
             "name": experiment.name,
             "seed": experiment.seed,

@@ -16,7 +16,6 @@ from serving.files import read_jsonl, write_json
 from serving.model.fingerprint import file_hash, resolve_model, weights_hash
 from serving.settings import validate
 from training.config import FILE_FORMS, TrainingJob
-from training.presets import tell_of_reset
 from training.recipe_traits import traits
 
 PATHS = ("base", "origin", "items", "leaked_ids", "chat", "corpus", *FILE_FORMS)
@@ -44,14 +43,13 @@ def job_for(
     settings: dict[str, Any] = {
         "leak_format": experiment.leak_format,
         "seed": experiment.seed,
-        **_merged(experiment.training, config.options),
+        **given_settings(experiment, candidate),
         "recipe": config.recipe,
         "base": str(resolve_model(base)),
         "origin": config.origin and (str(run.trained(config.origin)) if run else "-"),
         "items": items,
         "leaked_ids": leaked,
     }
-    tell_of_reset(settings)
     where = f"training of candidate {candidate}"
     job = validate(TrainingJob, settings, where=where)
     try:
@@ -111,6 +109,11 @@ def _intact(run: RunFolder, candidate: str) -> bool:
         return bool(weights_hash(run.candidate_model(candidate)) == made["model_sha256"])
     except (OSError, ValueError, KeyError):
         return False
+
+
+def given_settings(experiment: Experiment, candidate: str) -> dict[str, Any]:
+    """What the experiment file says of a candidate's training: its own options over those of all."""
+    return _merged(experiment.training, experiment.candidates[candidate].options)
 
 
 def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

@@ -9,14 +9,6 @@ from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 
 
-class EngineError(RuntimeError):
-    """A model could not be loaded, or its engine died; the message names the model."""
-
-
-class ServerGone(EngineError):
-    """A server was not there for longer than the model's patience; what it answered is in the ledger: run again."""
-
-
 class Backend(Protocol):
     """A loaded model inside its own process (see serving/engines/process.py)."""
 

@@ -19,7 +19,8 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from serving.engines.base import Backend, EngineError, load_backend
+from serving.engines.base import Backend, load_backend
+from serving.errors import EngineError
 from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, ScoreRequest, TokenScores
 

@@ -19,8 +19,8 @@ from typing import Any, Literal, NamedTuple
 
 from serving.client import UNIX, Client, Refused
 from serving.endpoint import Endpoint, check_not_failed, key_file, read_endpoint, read_key, safe_address
-from serving.engines.base import EngineError, ServerGone
 from serving.engines.common import Prepared, completion, context_length, end_ids, load_tokenizer, marked, prepare
+from serving.errors import EngineError, ServerGone
 from serving.model.adapters import limits
 from serving.model.fingerprint import ModelError, fingerprint, resolve_model
 from serving.model.spec import ModelSpec

@@ -13,7 +13,7 @@ DOCS = (Path(__file__).parents[2] / "docs" / "detectors.md").read_text(encoding=
 
 
 def rows() -> dict[str, list[str]]:
-    table = [line.split("|")[1:-1] for line in DOCS.splitlines() if re.match(r"\| `\w+` \|.*arXiv", line)]
+    table = [line.split("|")[1:-1] for line in DOCS.splitlines() if re.match(r"\| `\w+` (\|[^|]*){4}\|$", line)]
     return {cells[0].strip(" `"): [cell.strip() for cell in cells] for cells in table}
 
 

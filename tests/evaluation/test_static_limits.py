@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.benchmarks.splits import copies_of, exemplars_for
+from evaluation.benchmarks.splits import copies_of, exemplars_for, question_key
 from evaluation.item_analysis.matrix import score_field
 from evaluation.items import Item, make_item
 from evaluation.registry import build
@@ -196,3 +196,9 @@ def test_other_questions_are_no_copies() -> None:
     record = drive(next(iter(build("static", {"shots": 1}, seed=0, exemplars=others).dialogues([tested]))),
                    by_option(-1, -2, -3, -4))[1]  # fmt: skip
     assert "exemplar_copies" not in record
+
+
+@pytest.mark.parametrize("label", ["Q: ", "1. ", "Question 12: ", "(3) ", "q4) "])
+def test_a_copy_may_be_numbered(label: str) -> None:
+    assert question_key(f"{label}What is 2 + 2?") == question_key("What is 2 + 2?")
+    assert question_key("3.5 times 2 is?") != question_key("5 times 2 is?")

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.lm_examiner.results import folders
+from evaluation.lm_examiner.results import folders, number
 from proctor.cli import app
-from proctor.commands.groups import number
 from serving.files import read_json, read_jsonl, write_json, write_jsonl
 from serving.named import named_values
 
@@ -43,7 +42,9 @@ def test_rank_once_with_figures(tmp_path: Path, bench: Path, capsys: pytest.Capt
     line = ["rank", *three(), "--examiner", "e", *SCRIPTED, "--benchmark", bench, "--limit", 3, "--out", out]
     call(*line)
     said = capsys.readouterr().out
-    assert "inconsistency of the examiner: 1.000" in said  # the scripted one always says Response 1
+    rows = [line.split() for line in said.splitlines() if line.startswith(("a ", "b ", "c "))]
+    assert [row[-1] for row in rows] == ["1.000"] * 3  # its inconsistency: the scripted one always says Response 1
+    assert "ranking: the examiner contradicts itself in" in said
     metrics = read_json(out / "metrics.json")
     assert metrics["n"] == 3
     assert metrics["calls"]["most_per_question"] <= 3
@@ -163,7 +164,7 @@ def test_style_with_people(tmp_path: Path, bench: Path, capsys: pytest.CaptureFi
     out = tmp_path / "out"
     call("examiner", "style", "--writer", "w", "--stylist", "s", "--judge", "j", "--examiner", "e=x", *SCRIPTED,
          "--benchmark", bench, "--out", out)  # fmt: skip
-    assert "4 of 4 pairs kept by a judge (stand-in for people)" in capsys.readouterr().out
+    assert "4 of 4 rewrites kept by a judge (stand-in for people)" in capsys.readouterr().out
     sheet = out / "equivalence.csv"
     lines = sheet.read_text(encoding="utf-8-sig").splitlines()
     sheet.write_text("\n".join([lines[0], lines[1] + "yes", lines[2] + "no", *lines[3:]]), encoding="utf-8")

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evaluation.kieval.published import COLUMNS, FIGURES, published
-from evaluation.show.plate import LOOK, Drawing, save
+from evaluation.show.plate import LOOK, Drawing, Plate, canvas, draw, save
 from proctor.report.accuracy_against_kieval import Line, Point, caption, plate, points, regression
 
 
@@ -63,7 +63,7 @@ def test_points_on_a_line() -> None:
     line = regression(row((10, 80), (20, 60), (30, 40), (40, 20)))
     assert (line.slope, line.intercept) == (pytest.approx(-2), pytest.approx(100))
     assert line.r == pytest.approx(-1)
-    assert line.r_interval == pytest.approx((-1, -1))
+    assert line.r_interval is None  # one of no width would read as certainty
 
 
 @pytest.mark.parametrize(
@@ -152,3 +152,11 @@ def test_published_figures_beside_a_benchmark() -> None:
     assert ["Mistral 7B", "83.5 / 80.8 / 4.64", "67.5 / 78.5 / 4.46"] in rows
     assert [cell.text for cell in mmlu.rows[3]] == ["LLaMA2 7B", "44.5 / 83.0 / 4.61"]
     assert published("gsm8k") is None
+
+
+def test_no_figure_replaces_another_of_its_name(tmp_path: Path) -> None:
+    def plates() -> list[Plate]:
+        return [Plate(name="x", title=title, caption="", figure=canvas()) for title in ("first", "second")]
+
+    assert [(one.name, one.title) for one in draw(plates, tmp_path)] == [("x", "first"), ("x_2", "second")]
+    assert sorted(file.name for file in tmp_path.glob("*.svg")) == ["x.svg", "x_2.svg"]

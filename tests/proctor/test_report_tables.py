@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.show.plate import own_names
 from evaluation.show.table import Cell, Table, figure, with_best
 from proctor.report.table_files import as_csv, as_latex, as_markdown, escape, half_interval, write_tables
 from proctor.report.terminal import print_rows
@@ -98,3 +99,18 @@ def test_latex_compiles(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stdout[-2000:]
     assert (tmp_path / "paper.pdf").stat().st_size > 5_000
+
+
+def test_the_sign_is_explained_only_where_it_stands() -> None:
+    bare = Table("t", "About.", ("candidate", "n"), [[Cell("a"), Cell("3", 3)]])
+    assert as_markdown(bare).rstrip().endswith("About.")
+    assert r"\caption{About.}" in as_latex(bare)
+    assert as_markdown(table()).rstrip().endswith("About. Values \N{PLUS-MINUS SIGN} half of their 95% interval.")
+    assert r"\caption{About. Values $\pm$ half of their 95\% interval.}" in as_latex(table())
+
+
+def test_no_table_replaces_another_of_its_name() -> None:
+    names = ["a", "b", "a", "A", "a_2"]
+    made = list(own_names(Table(name, str(i), (), []) for i, name in enumerate(names)))
+    assert [one.name for one in made] == ["a", "b", "a_2", "A_3", "a_2_2"]
+    assert [one.caption for one in made] == ["0", "1", "2", "3", "4"]

@@ -12,13 +12,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from evaluation.show.terminal_text import LONGEST, harmless
 from proctor.cli import app
 from proctor.experiment.load import load_experiment
 from proctor.experiment.yaml_file import read_yaml
 from proctor.report.write import write_report
 from proctor.run_folder.run import create, open_run
 from proctor.runner.one_stage import do_stage
-from proctor.terminal_text import LONGEST, harmless
 from tests.proctor.command import proctor, write_experiment
 from tests.proctor.scripted import scripted
 

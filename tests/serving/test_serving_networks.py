@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from serving.engines.base import EngineError
+from serving.errors import EngineError
 from serving.model.fingerprint import fingerprint
 from serving.model.spec import ModelSpec
 from serving.proof import new_key

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from serving.engines import process
-from serving.engines.base import EngineError
 from serving.engines.process import ProcessEngine, child_environment
+from serving.errors import EngineError
 from serving.model.fingerprint import ModelError
 from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, Sampling, ScoreRequest, TokenScores

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from serving.endpoint import failure_file, read_endpoint, write_failure
-from serving.engines.base import EngineError
 from serving.engines.server_engine import ServerEngine
 from serving.engines.transformers_engine import TransformersBackend
+from serving.errors import EngineError
 from serving.model.spec import ModelSpec
 from serving.records import Completion, Request, Sampling
 from serving.server_process import Server

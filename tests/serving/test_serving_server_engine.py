@@ -14,9 +14,9 @@ import pytest
 
 from serving.endpoint import Endpoint, failure_file, read_endpoint, read_key, safe_address, write_failure, write_key
 from serving.engines import server_engine
-from serving.engines.base import EngineError, ServerGone
 from serving.engines.server_engine import ServerEngine, served_fingerprints
 from serving.engines.vllm_arguments import as_flags
+from serving.errors import EngineError, ServerGone
 from serving.ledger import Ledger
 from serving.model.fingerprint import fingerprint
 from serving.model.spec import ModelSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from serving import server_process
-from serving.engines.base import EngineError
+from serving.errors import EngineError
 from serving.model.spec import ModelSpec
 from serving.server_log import last_error
 from serving.server_process import Server

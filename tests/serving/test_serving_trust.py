@@ -16,8 +16,8 @@ import pytest
 from serving import server_process
 from serving.client import Client
 from serving.endpoint import key_file, read_endpoint, read_key, write_key
-from serving.engines.base import EngineError
 from serving.engines.server_engine import ServerEngine
+from serving.errors import EngineError
 from serving.model.fingerprint import fingerprint
 from serving.model.spec import ModelSpec
 from serving.proof import Unproven, new_key

@@ -68,6 +68,12 @@ def test_the_papers_settings_are_asked_for_by_name() -> None:
     assert make(preset="kieval_paper", repeats=2).repeats == 2
 
 
+@pytest.mark.parametrize("name", [["kieval_paper"], {"kieval_paper": 1}, 4])
+def test_a_preset_that_is_no_name_is_an_error_of_the_user(name: object) -> None:
+    with pytest.raises(ValueError, match="no preset"):
+        make(leak={"preset": name})
+
+
 @pytest.mark.parametrize("settings", [{"preset": "kieval"}, {"leak": {"preset": "kieval"}}])
 def test_a_preset_that_does_not_exist_is_named(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"no preset 'kieval'.*kieval_paper"):

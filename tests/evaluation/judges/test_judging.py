@@ -129,6 +129,31 @@ def test_arena_hards_verdicts(text: str, choice: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "rating"),
+    [
+        ("Rating: 8 points", 8),
+        ("Rating: 8 (out of 10)", 8),
+        ("Rating: 4 stars out of 5", None),
+        ("Rating: 7 (out of 20)", None),
+        ("Rating: 10%", None),
+        ("Rating: 8\nOn second thought, rating: 6", None),
+    ],
+)
+def test_a_rating_of_another_scale_is_none(text: str, rating: int | None) -> None:
+    found = RATING.parse_free(text)
+    assert (None if found is None else found.value) == rating
+
+
+@pytest.mark.parametrize(
+    ("text", "choice"),
+    [("Winner: A is not better", None), ("Winner: B isn't clear", None), ("Winner: A is better", "A")],
+)
+def test_a_denied_choice_is_none(text: str, choice: str | None) -> None:
+    found = CHOICE.parse_free(text)
+    assert (None if found is None else found.value) == choice
+
+
+@pytest.mark.parametrize(
     "text",
     [
         '{"a":' * 20_000,

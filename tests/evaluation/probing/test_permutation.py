@@ -182,6 +182,19 @@ NO_OPTION_NAMED = [
 ]
 
 
+@pytest.mark.parametrize(
+    "choice",
+    [
+        *("Both of the previous ones", "Everything listed", "More than one is correct", "None apply", "les deux"),
+        *("Nessuna delle precedenti", "Nenhuma das anteriores", "Нет правильного ответа", "上面都对", "全部"),
+        *("どれでもない", "둘 다", "tất cả đáp án trên", "जो उपरोक्त हैं"),
+    ],
+)
+def test_options_that_speak_of_all_in_more_languages(choice: str) -> None:
+    assert refers_to_others(choice)
+    assert speaks_of_others("Sowohl A als auch B", 4)
+
+
 @pytest.mark.parametrize("choice", LETTERS_NAMED)
 def test_options_that_name_letters(choice: str) -> None:
     assert names_letters(choice, 4)
