@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evaluation.probing.inputs import Sat, compared, digest, pairs_of, read_metrics, sets_of
 from serving.named import named_values
+
+if TYPE_CHECKING:
+    from evaluation.probing.inputs import Sat
 
 app = typer.Typer(
     help="Compare results on vanilla and probed items; have people check probed items.", no_args_is_help=True
@@ -41,6 +43,7 @@ def compare(
     seed: Seed = 0,
 ) -> None:
     """Accuracy before and after probing, effectiveness, churn, abilities, contamination: metrics.json in --out."""
+    from evaluation.probing.inputs import compared, read_metrics
     from evaluation.probing.report import ProbingSettings, report
     from proctor.run_folder.single import check_folder, once
     from serving.files import read_json, write_json
@@ -78,6 +81,7 @@ def agents(
 ) -> None:
     """Two probing agents under one judge: fallback rate and attempts, with paired intervals."""
     from evaluation.probing.agents_compared import compare_agents
+    from evaluation.probing.inputs import digest
     from proctor.run_folder.finished import read_records
     from proctor.run_folder.single import check_folder, once
     from serving.files import read_json, write_json
@@ -113,6 +117,7 @@ def export(
     """Pairs of original and rewritten item for two yes/no questions: sheet.csv and key.jsonl in --out."""
     from evaluation import benchmarks
     from evaluation.probing.human import draw_pairs, write_sheet
+    from evaluation.probing.inputs import digest, pairs_of, sets_of
     from proctor.commands.options import names
     from proctor.run_folder.single import check_folder, once
     from serving.files import readable, write_jsonl, write_text
@@ -146,6 +151,7 @@ def import_(
 ) -> None:
     """Rates of yes per ability and group of annotators, and their agreement: metrics.json in --out."""
     from evaluation.probing.human import figures, read_sheets
+    from evaluation.probing.inputs import digest
     from proctor.run_folder.single import check_folder, once
     from serving.files import read_json, read_jsonl, readable, write_json
 
@@ -183,6 +189,7 @@ _EXAM = re.compile(r"(?P<candidate>[^:=]+):(?P<probe>[A-Za-z0-9]+)(?:\.set-(?P<n
 
 def _exams(exams: Sequence[str]) -> dict[tuple[str, str, int], Sat]:
     """``CANDIDATE:SET=FOLDER`` by candidate, set and its number. ValueError for another form, or for no exam."""
+    from evaluation.probing.inputs import Sat
     from evaluation.probing.version import SETS
     from proctor.run_folder.finished import read_exam_items, read_records
 

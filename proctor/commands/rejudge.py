@@ -119,8 +119,9 @@ def _is_interview(row: dict[str, Any]) -> bool:
 
 
 def _messages(row: dict[str, Any], items: dict[str, Any]) -> list[dict[str, str]]:
-    """User and assistant in turn, up to the first turn without a reply."""
+    """User and assistant in turn, up to the first turn without a reply; half a surrogate pair becomes U+FFFD."""
     from evaluation.formats import chat_question
+    from evaluation.templates import well_formed
 
     turns: list[tuple[str, str]] = []
     said = row.get("turns", [])
@@ -132,5 +133,6 @@ def _messages(row: dict[str, Any], items: dict[str, Any]) -> list[dict[str, str]
     for question, reply in turns:
         if not (question or "").strip() or not (reply or "").strip():
             break
-        messages += [{"role": "user", "content": question}, {"role": "assistant", "content": reply}]
+        pair = (("user", question), ("assistant", reply))
+        messages += [{"role": role, "content": well_formed(text)} for role, text in pair]
     return messages

@@ -115,7 +115,12 @@ def test_the_same_evaluator_agrees_with_itself(run: Path, tmp_path: Path, monkey
     assert agreement["exact"] == 1
     assert agreement["kappa"]["value"] == agreement["kappa_quadratic"]["value"] == pytest.approx(1)
     assert [agreement[name]["value"] for name in ("pearson", "spearman")] == pytest.approx([1, 1])
-    assert agreement["mean_difference"] == {"mean": 0, "interval": [0, 0], "n": 6}
+    assert agreement["mean_difference"] == {
+        "mean": 0,
+        "interval": None,
+        "interval_note": "6 of 6 at 0: up to 46 % may lie elsewhere",
+        "n": 6,
+    }
     assert agreement["stop"]["neither"] == 12
 
 

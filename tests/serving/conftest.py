@@ -87,3 +87,9 @@ def _no_impostor_stays() -> Iterator[None]:
         process = Impostor.all.pop()
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def tests_importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For children that run a module of the tests: they don't find it in the folder they start in."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))

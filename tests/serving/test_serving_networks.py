@@ -21,6 +21,7 @@ from serving.model.spec import ModelSpec
 from serving.proof import new_key
 from tests.serving.shared_node import QUESTION, Impostor, ask, lay_endpoint, ledger_text
 
+pytestmark = pytest.mark.usefixtures("tests_importable")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed (it comes with vllm: 'proctor[gpu]' or 'proctor[cpu]')")
 
 

@@ -25,6 +25,7 @@ from serving.server_process import Server
 from tests.serving.impostor import OTHER_USER
 from tests.serving.shared_node import Impostor, as_other_user, ask, lay_endpoint, ledger_text
 
+pytestmark = pytest.mark.usefixtures("tests_importable")
 pytest.importorskip("uvicorn", reason="uvicorn is not installed (it comes with vllm: 'proctor[gpu]' or 'proctor[cpu]')")
 
 
