@@ -82,12 +82,12 @@ def with_best(table: list[list[Cell]], better: Sequence[int]) -> list[list[Cell]
 
 def figure(value: float | None, interval: Sequence[float] | None, scale: float, digits: int, note: str = "") -> Cell:
     """``68.8 [51.4, 82.0]``; ``-`` where there is no value; in the place of an interval that can't be, its note:
-    ``0.0 (8 of 8 at the floor: up to 37 % may lie elsewhere)``."""
+    ``0.0 (8 of 8 at the floor)``; how much may lie elsewhere all the same, metrics.json says."""
     if value is None:
         return Cell("-")
     text = f"{value * scale:.{digits}f}"
     if not interval:
-        return Cell(f"{text} ({note})" if note else text, value, digits=digits)
+        return Cell(f"{text} ({note.partition(':')[0]})" if note else text, value, digits=digits)
     low, high = interval[0] * scale, interval[1] * scale
     return Cell(f"{text} [{low:.{digits}f}, {high:.{digits}f}]", value, low, high, digits)
 
