@@ -11,12 +11,18 @@ from typing import Any
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 
 
-def nearest(word: str, known: Iterable[str], *, all_known: str = "known") -> str:
-    """``did you mean 'x'?`` for the known name closest to ``word``, else all known names after ``all_known``."""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``did you mean 'x'?`` for the known name closest to ``word``, "" where none is close."""
     names = list(known)
     close = difflib.get_close_matches(word.lower().replace("-", "_"), names, n=1, cutoff=0.5)
     close = close or difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"{all_known}: {', '.join(names) or 'none'}"
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def nearest(word: str, known: Iterable[str], *, all_known: str = "known") -> str:
+    """``did_you_mean``, else all known names after ``all_known``."""
+    names = list(known)
+    return did_you_mean(word, names) or f"{all_known}: {', '.join(names) or 'none'}"
 
 
 def known(where: str, name: str, table: Iterable[str], kind: str) -> None:
@@ -33,8 +39,7 @@ def lookup(table: Mapping[str, str], name: str, what: str, *, mend: str = "") ->
     caller knows it.
     """
     if name not in table:
-        near = nearest(name, table, all_known="")
-        hint = f"{near} " if near.startswith("did") else ""
+        hint = f"{did_you_mean(name, table)} ".lstrip()
         raise ValueError(f"there is no {what} {name!r}; {mend or f'{hint}there are: ' + ', '.join(table)}")
     module, _, attribute = table[name].partition(":")
     return getattr(import_module(module), attribute)

@@ -12,7 +12,7 @@ from pydantic import (
     ValidationError,
 )
 
-from serving.named import nearest
+from serving.named import did_you_mean, nearest
 
 
 class Strict(BaseModel):
@@ -43,8 +43,8 @@ def checked_options(name: str, options: type[ModelT], given: Mapping[str, Any]) 
         for fault in error.errors(include_url=False):
             where = ".".join([name, *map(str, fault["loc"])])
             if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
-                near = nearest(str(fault["loc"][0]), known, all_known="")
-                hint = f"; {near}" if near.startswith("did") else ""
+                near = did_you_mean(str(fault["loc"][0]), known)
+                hint = f"; {near}" if near else ""
                 faults.append(f"{where}: unknown option{hint}; its options: {', '.join(known) or 'none'}")
             else:
                 said = fault["msg"].removeprefix("Value error, ")

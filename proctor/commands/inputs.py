@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from serving.model.spec import ModelSpec
-
-if TYPE_CHECKING:
-    from evaluation.benchmarks.chosen import BenchmarkConfig
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from evaluation import benchmarks
 from evaluation.benchmarks.splits import draw
 from evaluation.items import Item
+from proctor.commands.options import benchmark_config
 from serving.files import readable
 from serving.model.fingerprint import model_identity
+from serving.model.spec import ModelSpec
 
 if TYPE_CHECKING:
     from evaluation.benchmarks.chosen import BenchmarkConfig
-from proctor.commands.options import benchmark_config
 
 
 def read_items(
@@ -80,7 +75,10 @@ def inputs_of(
     schedule: str,
     **named: str | Sequence[Item],
 ) -> dict[str, Any]:
-    """All that decides a call's result, for ``proctor.adhoc.once``. named: its name; items, seeds, exemplars (by id)"""
+    """All that decides a call's result, for ``proctor.run_folder.single.once``.
+
+    named: its name; items, seeds, exemplars (by id)
+    """
     return {
         "version": made.version,
         "options": dict(options),

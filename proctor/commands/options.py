@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
-
-if TYPE_CHECKING:
-    from serving.model.spec import ModelSpec
-
-if TYPE_CHECKING:
-    from evaluation.benchmarks.chosen import BenchmarkConfig
-    from serving.role_engines import Mode
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 if TYPE_CHECKING:
     from evaluation.benchmarks.chosen import BenchmarkConfig
+    from serving.model.spec import ModelSpec
+    from serving.role_engines import Mode
 
 
 def key_values(pairs: Sequence[str]) -> dict[str, Any]:
